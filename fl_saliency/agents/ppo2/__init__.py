@@ -1,0 +1,1 @@
+"""PPO2 as OpenAI Baselines defines it."""

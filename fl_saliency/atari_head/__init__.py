@@ -1,0 +1,1 @@
+"""Atari-HEAD: human gaze, and how well attention agrees with it."""

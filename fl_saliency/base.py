@@ -1,0 +1,168 @@
+"""Dataclasses and small functions that every part shares; NumPy and the standard library only."""
+
+import contextlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fl_saliency.errors import InputError
+
+__all__ = [
+    "Agent",
+    "AttentionGeometry",
+    "BoolArray",
+    "EpisodeRecord",
+    "FloatArray",
+    "IntArray",
+    "PolicyStep",
+    "UInt8Array",
+    "atomic_path",
+    "prepare_output_dir",
+    "strict_json",
+    "write_json",
+]
+
+FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
+IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
+UInt8Array: TypeAlias = npt.NDArray[np.uint8]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionGeometry:
+    """How an attention map lies over the network's input, in input pixels.
+
+    Cell (i, j) sees the square of `receptive_field` pixels whose first row is
+    `i * stride - padding` (columns alike). A network without attention has none (`None`).
+    """
+
+    receptive_field: int
+    stride: int
+    padding: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodeRecord:
+    """One finished whole game."""
+
+    env: int
+    """Index of the env that played it."""
+    episode: int
+    """How many games this env had finished before it."""
+    seed: int
+    """The emulator seed of this game."""
+    reward: float
+    """Raw whole-game return: the sum of the emulator's own rewards."""
+    length: int
+    """Agent steps as Baselines counts them, hidden reset steps (no-op, FIRE) included."""
+    frames: int
+    """Emulator frames since the no-op start."""
+    end: str
+    """`game_over`, `truncated` (frame cap) or `stalled` (nothing moved for too long)."""
+    time: float
+    """Seconds since the env was made."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyStep:
+    """What a policy answers to a batch of B observations."""
+
+    actions: IntArray
+    """Sampled actions, int64 [B]."""
+    neglogp: FloatArray
+    """-log pi(action), float32 [B]."""
+    values: FloatArray
+    """V(observation), float32 [B]."""
+    attention: FloatArray | None
+    """Attention, float32 [B, h, w]; None for a network that has none."""
+
+
+class Agent(Protocol):
+    """The one thing that analysis knows of a trained network, whoever trained it."""
+
+    num_actions: int
+    geometry: AttentionGeometry | None
+
+    def step(self, obs: UInt8Array) -> PolicyStep:
+        """Act on `obs` uint8 [B, 84, 84, 4]; draws from the agent's own random stream."""
+
+    def scores(self, obs: UInt8Array) -> FloatArray:
+        """Action logits or Q-values, float32 [B, actions]."""
+
+    def value(self, obs: UInt8Array) -> FloatArray:
+        """State values, float32 [B]."""
+
+    def attention(self, obs: UInt8Array) -> FloatArray:
+        """Attention, float32 [B, h, w]; raises InputError for a network that has none."""
+
+
+@contextlib.contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """A temporary sibling of `path` to write to; renamed on success, removed on any failure."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
+    os.close(handle)
+    partial = Path(name)
+    try:
+        yield partial
+        partial.chmod(0o666 & ~_umask())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def strict_json(value: Any) -> Any:
+    """`value` with NaN and infinities as None and NumPy scalars, arrays and paths made plain."""
+    if isinstance(value, dict):
+        return {str(key): strict_json(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return strict_json(value.tolist())
+    if isinstance(value, list | tuple):
+        return [strict_json(item) for item in value]
+    if isinstance(value, np.generic):
+        return strict_json(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` as strict JSON (no NaN), indented by 4, atomically."""
+    text = json.dumps(strict_json(value), indent=4, allow_nan=False)
+    with atomic_path(path) as partial:
+        partial.write_text(text + "\n", encoding="utf-8")
+
+
+def prepare_output_dir(path: Path, *, keep: tuple[str, ...] = ()) -> Path:
+    """Make `path` a folder that a job may fill, or raise `InputError`.
+
+    It must be new or hold nothing but the names in `keep`; finished results are never overwritten.
+    """
+    if path.exists() and not path.is_dir():
+        raise InputError(f"--output-dir {path}: expected a folder, found a file")
+    try:
+        found = sorted(item.name for item in path.iterdir()) if path.exists() else []
+        surplus = [name for name in found if name not in keep]
+        if surplus:
+            raise InputError(
+                f"--output-dir {path}: expected a new or empty folder, found {surplus[0]!r} in it"
+            )
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise InputError(f"--output-dir {path}: cannot write there ({error.strerror})") from error
+    return path

@@ -1,0 +1,1 @@
+"""Model files in and out: OpenAI Baselines model.pkl."""

@@ -1,0 +1,1 @@
+"""Atari environments under an explicit protocol."""

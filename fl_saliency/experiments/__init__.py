@@ -1,0 +1,1 @@
+"""Experiments: configs, plots and tables over runs."""

@@ -1,0 +1,1 @@
+"""Training logs: writers and readers of the Baselines formats."""

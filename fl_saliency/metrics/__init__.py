@@ -1,0 +1,1 @@
+"""Saliency metrics: maps against human fixations."""

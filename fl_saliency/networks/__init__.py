@@ -1,0 +1,1 @@
+"""Policy networks whose attention is part of the forward pass."""

@@ -1,0 +1,1 @@
+"""A policy in an environment as a stream of frames."""

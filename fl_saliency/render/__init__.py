@@ -1,0 +1,1 @@
+"""Pictures: attention over frames, colour maps, videos."""

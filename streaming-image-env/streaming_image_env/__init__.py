@@ -1,0 +1,1 @@
+"""A Gymnasium environment that plays back a stream of recorded frames."""
