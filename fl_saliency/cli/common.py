@@ -1,0 +1,96 @@
+"""What every command shares: arguments from a dataclass, one line per error, exit statuses."""
+
+import contextlib
+import io
+import logging
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
+from typing import TypeVar
+
+from fl_saliency.errors import FlsError
+
+__all__ = ["INTERRUPTED", "quiet_tensorflow", "run_command", "terminate_as_interrupt"]
+
+Config = TypeVar("Config")
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C or SIGTERM, as shells count it (128 + SIGINT)."""
+
+
+def run_command(
+    config: type[Config],
+    job: Callable[[Config], int],
+    argv: Sequence[str] | None,
+    *,
+    prog: str,
+    description: str,
+) -> int:
+    """Parse `argv` (default: the process's own) into `config`, run `job`, return an exit status.
+
+    0 done; 1 the job failed; 2 wrong usage or input, nothing written; 130 interrupted.
+    Every error is one line on stderr; a user's mistake never shows a traceback.
+    """
+    try:
+        settings = _parse(config, argv, prog=prog, description=description)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 2
+    try:
+        with terminate_as_interrupt():
+            return job(settings)
+    except FlsError as error:
+        print(f"{prog}: error: {error}", file=sys.stderr)
+        return error.exit_status
+    except KeyboardInterrupt:
+        print(f"{prog}: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _parse(
+    config: type[Config], argv: Sequence[str] | None, *, prog: str, description: str
+) -> Config:
+    import tyro
+
+    messages = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(messages):
+            return tyro.cli(config, args=argv, prog=prog, description=description)
+    except SystemExit as stop:
+        if stop.code:
+            print(f"{prog}: error: {_one_line(messages.getvalue())}", file=sys.stderr)
+        raise
+
+
+def _one_line(boxed: str) -> str:
+    """The text of tyro's boxed message as one line, without its closing hint at --help."""
+    lines = [line.strip("│╭╮╰╯─ \t") for line in boxed.splitlines()[1:]]
+    text = " ".join(line for line in lines if line)
+    text = re.split(r"\s*For full helptext,", text)[0]
+    return re.sub(r"\s+", " ", text).strip()
+
+
+@contextlib.contextmanager
+def terminate_as_interrupt() -> Iterator[None]:
+    """Turn SIGTERM into KeyboardInterrupt, so that a job ends the same way as after Ctrl-C."""
+
+    def interrupt(signum: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        previous = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:  # not the main thread: signals are somebody else's business
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def quiet_tensorflow() -> None:
+    """Keep TensorFlow's start-up notices off the terminal; call it before TensorFlow's import."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
