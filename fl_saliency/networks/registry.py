@@ -1,0 +1,80 @@
+"""The table of networks: one row holds all that belongs to one, and users may add rows."""
+
+import importlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from fl_saliency.base import AttentionGeometry
+from fl_saliency.errors import InputError, unknown_choice
+from fl_saliency.networks.blocks import Tensor
+
+__all__ = [
+    "Builder",
+    "NetworkSpec",
+    "get_network",
+    "import_extra",
+    "network_names",
+    "register",
+]
+
+Builder: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor | None]]
+"""obs (symbolic uint8 [B, 84, 84, 4]) -> latent [B, 512], attention [B, h, w, 1] or None."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSpec:
+    """One row of the table."""
+
+    name: str
+    build: Builder
+    geometry: AttentionGeometry | None
+    """How its attention lies over the input; None for a network without attention."""
+    source: str
+    """Where the network is described."""
+    note: str = ""
+    """What a reader of its maps or scores should know."""
+
+
+_TABLE: dict[str, NetworkSpec] = {}
+
+
+def register(
+    name: str, *, geometry: AttentionGeometry | None, source: str, note: str = ""
+) -> Callable[[Builder], Builder]:
+    """Add a row: `@register("my_net", geometry=AttentionGeometry(...), source="...")`.
+
+    The builder then trains, loads and scores like the built-in ones. A name that is taken by
+    another builder is an InputError.
+    """
+
+    def add(build: Builder) -> Builder:
+        if name in _TABLE:
+            raise InputError(f"network {name!r} is registered already; choose another name")
+        _TABLE[name] = NetworkSpec(
+            name=name, build=build, geometry=geometry, source=source, note=note
+        )
+        return build
+
+    return add
+
+
+def network_names() -> list[str]:
+    """Every registered name, in the order of registration."""
+    return list(_TABLE)
+
+
+def get_network(name: str) -> NetworkSpec:
+    """The row of `name`, or an InputError that names the nearest."""
+    if name not in _TABLE:
+        raise unknown_choice("network", name, _TABLE)
+    return _TABLE[name]
+
+
+def import_extra(modules: Iterable[str]) -> None:
+    """Import users' modules (`--extra-import my_nets`) so that their `@register` rows exist."""
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise InputError(f"--extra-import {module}: cannot import it ({error})") from error
