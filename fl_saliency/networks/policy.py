@@ -1,6 +1,7 @@
 """A network with its policy and value heads, its initialisation, and its variables by name."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod, sqrt
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from keras import ops
 
 from fl_saliency.base import FloatArray
-from fl_saliency.errors import InputError
+from fl_saliency.errors import InputError, unknown_choice
 from fl_saliency.networks import attention as _rows  # noqa: F401  (registers the built-in table)
 from fl_saliency.networks.blocks import dense
 from fl_saliency.networks.registry import get_network
@@ -30,6 +31,17 @@ __all__ = [
 
 OBSERVATION_SHAPE = (84, 84, 4)
 _HEADS = ("pi", "vf")
+_POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+
+
+@contextlib.contextmanager
+def _dtype_policy(policy: str) -> Iterator[None]:
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(policy)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
 
 
 def build_network(name: str) -> keras.Model:
@@ -47,14 +59,20 @@ def build_network(name: str) -> keras.Model:
     return keras.Model(obs, (latent, ops.cast(attention, "float32")), name=name)
 
 
-def build_policy(name: str, num_actions: int, *, seed: int | None = None) -> keras.Model:
+def build_policy(
+    name: str, num_actions: int, *, seed: int | None = None, precision: str = "float32"
+) -> keras.Model:
     """obs uint8 [B, 84, 84, 4] -> (logits [B, A], value [B], latent [B, 512], attention [B, h, w]).
 
-    With a `seed` the weights are initialised as Baselines does, else they are zero.
+    All outputs are float32. With a `seed` the weights are initialised as Baselines does, else they
+    are zero. `precision` bfloat16 computes the convolutions in bfloat16 over float32 weights.
     """
     if num_actions < 1:
         raise InputError(f"num_actions {num_actions}: expected at least 1")
-    network = build_network(name)
+    if precision not in _POLICIES:
+        raise unknown_choice("precision", precision, _POLICIES)
+    with _dtype_policy(_POLICIES[precision]):
+        network = build_network(name)
     latent, attention = network.outputs
     logits = dense(latent, "pi", num_actions)
     value = dense(latent, "vf", 1)[:, 0]

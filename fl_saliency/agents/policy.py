@@ -1,0 +1,71 @@
+"""A policy network as an Agent: compiled calls, and actions drawn from a random stream of its own."""
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from fl_saliency.base import AttentionGeometry, FloatArray, PolicyStep, UInt8Array
+from fl_saliency.errors import InputError
+from fl_saliency.networks.registry import get_network
+
+__all__ = ["PolicyAgent"]
+
+_OBS = tf.TensorSpec((None, 84, 84, 4), tf.uint8)
+_UNIFORM = tf.TensorSpec((None, None), tf.float32)
+
+
+class PolicyAgent:
+    """Acts with a policy `model` (of `networks.build_policy`); satisfies `base.Agent`.
+
+    Actions are sampled from the policy, in evaluation too, as Baselines does.
+    """
+
+    def __init__(self, model: keras.Model, rng: np.random.Generator) -> None:
+        self.model = model
+        self.rng = rng
+        self.num_actions = int(model.outputs[0].shape[-1])
+        self.geometry: AttentionGeometry | None = get_network(model.name).geometry
+        self._act = tf.function(self._sample, input_signature=(_OBS, _UNIFORM))
+        self._outputs = tf.function(self._forward, input_signature=(_OBS,))
+
+    def act(self, obs: UInt8Array) -> tuple[Any, Any, Any, Any]:
+        """actions int64 [B], neglogp [B], values [B] float32 and attention [B, h, w], as arrays."""
+        uniform = self.rng.random((len(obs), self.num_actions), dtype=np.float32)
+        return tuple(item.numpy() for item in self._act(obs, uniform))  # type: ignore[return-value]
+
+    def step(self, obs: UInt8Array) -> PolicyStep:
+        """Sample an action for each of `obs` uint8 [B, 84, 84, 4]."""
+        actions, neglogp, values, attention = self.act(obs)
+        return PolicyStep(
+            actions=actions,
+            neglogp=neglogp,
+            values=values,
+            attention=None if self.geometry is None else attention,
+        )
+
+    def scores(self, obs: UInt8Array) -> FloatArray:
+        """Logits, float32 [B, actions]."""
+        return np.asarray(self._outputs(obs)[0])
+
+    def value(self, obs: UInt8Array) -> FloatArray:
+        """State values, float32 [B]."""
+        return np.asarray(self._outputs(obs)[1])
+
+    def attention(self, obs: UInt8Array) -> FloatArray:
+        """Attention, float32 [B, h, w]; InputError for a network that has none."""
+        if self.geometry is None:
+            raise InputError(f"network {self.model.name!r} has no built-in attention")
+        return np.asarray(self._outputs(obs)[2])
+
+    def _forward(self, obs: Any) -> tuple[Any, Any, Any]:
+        logits, values, _, attention = self.model(obs, training=False)
+        return logits, values, attention
+
+    def _sample(self, obs: Any, uniform: Any) -> tuple[Any, Any, Any, Any]:
+        logits, values, attention = self._forward(obs)
+        # Gumbel's trick: argmax of logits + Gumbel noise is a draw from the softmax.
+        actions = tf.argmax(logits - tf.math.log(-tf.math.log(uniform)), axis=1)
+        neglogp = -tf.gather(tf.nn.log_softmax(logits), actions, batch_dims=1)
+        return actions, neglogp, values, attention
