@@ -1,0 +1,198 @@
+"""The training log, one writer a format, with the keys and formats of OpenAI Baselines' logger."""
+
+import csv
+import io
+import os
+import socket
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self, TextIO, TypeAlias
+
+import numpy as np
+from tensorboard.compat.proto import event_pb2, summary_pb2
+from tensorboard.summary.writer.record_writer import RecordWriter
+
+from fl_saliency.base import atomic_path
+from fl_saliency.logs.textfile import open_to_append, whole_lines
+
+__all__ = ["CsvWriter", "Logger", "TableWriter", "TensorBoardWriter", "Writer"]
+
+Value: TypeAlias = float | np.floating[Any] | np.integer[Any]
+
+_WIDEST = 23
+
+
+class Writer(Protocol):
+    """One format of the log."""
+
+    def write(self, row: Mapping[str, Value], step: int) -> None:
+        """Write one row of the log and flush it; `step` is the number of the update, from 1."""
+
+    def close(self) -> None:
+        """Close the file."""
+
+
+class TableWriter:
+    """The human-readable table: keys sorted, one boxed block a row (log.txt, standard output).
+
+    Floats are shown with 3 digits and float32 scalars in full, as Baselines does.
+    """
+
+    def __init__(self, stream: TextIO, *, owned: bool = True) -> None:
+        """Write to `stream`, and close it in the end if it is `owned`."""
+        self._stream = stream
+        self._owned = owned
+
+    def note(self, text: str) -> None:
+        """Write one line of text."""
+        self._stream.write(f"{text}\n")
+        self._stream.flush()
+
+    def write(self, row: Mapping[str, Value], step: int) -> None:
+        """Write `row` as a boxed block."""
+        cells = [(_clip(key), _clip(_shown(value))) for key, value in sorted(row.items())]
+        if not cells:
+            return
+        key_width = max(len(key) for key, _ in cells)
+        value_width = max(len(value) for _, value in cells)
+        rule = "-" * (key_width + value_width + 7)
+        lines = [f"| {key:<{key_width}} | {value:<{value_width}} |" for key, value in cells]
+        self.note("\n".join([rule, *lines, rule]))
+
+    def close(self) -> None:
+        """Close the stream if it is owned."""
+        if self._owned:
+            self._stream.close()
+
+
+def _shown(value: Value) -> str:
+    return f"{value:<8.3g}" if isinstance(value, float) else str(value)
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."
+
+
+class CsvWriter:
+    """progress.csv: one line a row, columns sorted by key; a key that comes later adds a column.
+
+    An existing file is continued under its own header. A new column stands at the end, and is
+    empty in the lines before it (the file is rewritten for that, atomically).
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = open_to_append(path)
+        lines = whole_lines(path)
+        self._columns: list[str] = next(csv.reader(lines[:1]), [])
+
+    def write(self, row: Mapping[str, Value], step: int) -> None:
+        """Append `row`; a column that it lacks is left empty."""
+        surplus = sorted(row.keys() - set(self._columns))
+        if surplus:
+            self._add_columns(surplus)
+        self._file.write(_csv_line(str(row.get(key, "")) for key in self._columns))
+        self._file.flush()
+
+    def _add_columns(self, surplus: list[str]) -> None:
+        self._columns += surplus
+        self._file.close()
+        lines = [line + "," * len(surplus) for line in whole_lines(self._path)[1:]]
+        header = _csv_line(self._columns)
+        with atomic_path(self._path) as partial:
+            partial.write_text(header + "".join(f"{line}\n" for line in lines), encoding="utf-8")
+        self._file = open_to_append(self._path)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _csv_line(fields: Iterable[str]) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerow(fields)
+    return buffer.getvalue()
+
+
+class TensorBoardWriter:
+    """A TensorBoard event file of scalars, one event a row, written without TensorFlow.
+
+    tensorboard's own EventFileWriter opens its file through TensorFlow, so only its record
+    format and its protocol buffers are used.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        """Start a new event file in `directory`, which is made if missing."""
+        directory.mkdir(parents=True, exist_ok=True)
+        self.path = _event_path(directory)
+        self._file = self.path.open("xb")
+        self._records = RecordWriter(self._file)
+        self._write(event_pb2.Event(wall_time=time.time(), file_version="brain.Event:2"))
+
+    def write(self, row: Mapping[str, Value], step: int) -> None:
+        """Append `row` as one event at `step`, tags in the order of its keys."""
+        values = [
+            summary_pb2.Summary.Value(tag=key, simple_value=float(value))
+            for key, value in row.items()
+        ]
+        summary = summary_pb2.Summary(value=values)
+        self._write(event_pb2.Event(wall_time=time.time(), step=step, summary=summary))
+
+    def _write(self, event: Any) -> None:
+        self._records.write(event.SerializeToString())
+        self._records.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._records.close()
+
+
+def _event_path(directory: Path) -> Path:
+    """A new name of the form that TensorBoard looks for; files of one run sort by their start."""
+    stem = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}"
+    taken = sum(1 for _ in directory.glob(f"{stem}.*"))
+    return directory / f"{stem}.{taken}"
+
+
+class Logger:
+    """The log of a training run: log.txt and progress.csv in `directory`, and TensorBoard's file.
+
+    A context manager. Every row is on disk when `write` returns. Existing text files are
+    continued, and TensorBoard gets a further event file.
+    """
+
+    def __init__(
+        self, directory: Path, tb_directory: Path | None = None, *, stdout: TextIO | None = None
+    ) -> None:
+        """Open the files; `stdout` (if given) gets the same table as log.txt and stays open."""
+        tables = [TableWriter(open_to_append(directory / "log.txt"))]
+        if stdout is not None:
+            tables.append(TableWriter(stdout, owned=False))
+        for table in tables:
+            table.note(f"Logging to {directory}")
+        self._writers: list[Writer] = [*tables, CsvWriter(directory / "progress.csv")]
+        if tb_directory is not None:
+            self._writers.append(TensorBoardWriter(tb_directory))
+
+    def write(self, row: Mapping[str, Value], step: int) -> None:
+        """Write one row to every format; `step` is the number of the update, from 1."""
+        for writer in self._writers:
+            writer.write(row, step)
+
+    def close(self) -> None:
+        """Close every file."""
+        for writer in self._writers:
+            writer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
