@@ -1,4 +1,4 @@
-"""A policy network as an Agent: compiled calls, and actions drawn from a random stream of its own."""
+"""A policy network as an Agent: compiled calls, and a random stream of its own for actions."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ class PolicyAgent:
     def act(self, obs: UInt8Array) -> tuple[Any, Any, Any, Any]:
         """actions int64 [B], neglogp [B], values [B] float32 and attention [B, h, w], as arrays."""
         uniform = self.rng.random((len(obs), self.num_actions), dtype=np.float32)
-        return tuple(item.numpy() for item in self._act(obs, uniform))  # type: ignore[return-value]
+        return tuple(item.numpy() for item in self._act(obs, uniform))
 
     def step(self, obs: UInt8Array) -> PolicyStep:
         """Sample an action for each of `obs` uint8 [B, 84, 84, 4]."""

@@ -31,7 +31,7 @@ def gae_returns(
     return advantages + values[:-1]
 
 
-def time_major_to_flat(array: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def time_major_to_flat(array: np.ndarray) -> np.ndarray:
     """[T, N, ...] -> [N * T, ...], env-major: the order of Baselines' flat batches."""
     steps, envs = array.shape[:2]
     return array.swapaxes(0, 1).reshape(steps * envs, *array.shape[2:])

@@ -12,9 +12,10 @@ LOSS_NAMES = ("policy_loss", "value_loss", "policy_entropy", "approxkl", "clipfr
 
 
 class Batch(NamedTuple):
-    """A (mini)batch of B timesteps: obs uint8 [B, 84, 84, 4], actions int64 [B], the rest float32 [B].
+    """A (mini)batch of B timesteps.
 
-    `values` and `neglogp` are the policy's at rollout time; `returns` are GAE returns.
+    obs uint8 [B, 84, 84, 4], actions int64 [B], the rest float32 [B]; `values` and `neglogp` are
+    the policy's at rollout time, `returns` are GAE returns.
     """
 
     obs: Tensor
