@@ -1,0 +1,221 @@
+"""One Atari game with every rule of OpenAI Baselines' wrappers, on ale-py's emulator interface.
+
+From the game outwards: frame limit, no-op start, frame skip with max-pooling, monitor, episodic
+life, fire reset, grey area-resized frames, stack (baselines.common.atari_wrappers, 2018).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import ale_py
+import cv2
+import numpy as np
+
+from fl_saliency.base import UInt8Array
+from fl_saliency.envs.games import load_game
+from fl_saliency.envs.pixels import FramePooler
+from fl_saliency.envs.protocol import Protocol
+from fl_saliency.seeding import derive_seed
+
+__all__ = ["AtariGame", "FinishedGame", "NoopDraw", "draw_noops"]
+
+NoopDraw = Callable[[np.random.Generator, int], int]
+"""Draws the number of no-op frames of a game from its generator and `noop_max`."""
+
+
+def draw_noops(rng: np.random.Generator, noop_max: int) -> int:
+    """Uniform from 1 to `noop_max`."""
+    return int(rng.integers(1, noop_max + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedGame:
+    """What an `EpisodeRecord` says of a game, without the time."""
+
+    env: int
+    episode: int
+    seed: int
+    reward: float
+    length: int
+    frames: int
+    end: str
+
+
+class AtariGame:
+    """One env: plays game after game, writes observations into a buffer that it is given."""
+
+    def __init__(
+        self,
+        protocol: Protocol,
+        *,
+        env: int,
+        seed: int,
+        observation: UInt8Array,
+        screen: UInt8Array | None = None,
+        max_episode_frames: int | None = None,
+        noops: NoopDraw = draw_noops,
+    ) -> None:
+        """Load the game; `reset()` starts it.
+
+        `observation`, uint8 [size, size, stack], C-contiguous, receives the observations, newest
+        frame last; `screen`, uint8 [H, W, 3], the pooled RGB screens. `max_episode_frames` cuts
+        games that many emulator frames after their no-op start.
+        """
+        self._protocol = protocol
+        self._env = env
+        self._seed = seed
+        self._observation = observation
+        self._max_episode_frames = max_episode_frames
+        self._draw_noops = noops
+        self._ale = load_game(protocol.game)
+        full = self._ale.getLegalActionSet()
+        actions = full if protocol.full_action_set else self._ale.getMinimalActionSet()
+        meanings = protocol.action_meanings
+        self._actions = actions
+        # The emulator's own no-op: two games' minimal sets have none.
+        self._noop = full[0]
+        self._fire = protocol.fire_reset and meanings[1] == "FIRE" and len(meanings) >= 3
+        self._pooler = FramePooler(
+            self._ale, max_pool=protocol.max_pool, size=protocol.size, screen=screen
+        )
+        frame = (protocol.size, protocol.size)
+        self._stack = [np.zeros(frame, np.uint8) for _ in range(protocol.stack)]
+        self._finished: list[FinishedGame] = []
+
+    def reset(self) -> None:
+        """Drop the game being played and start this env over, with its first game."""
+        self._episode = 0
+        self._finished.clear()
+        self._new_game()
+        self._fire_start()
+        self._observe(clear=True)
+
+    def step(self, action: int) -> tuple[float, bool]:
+        """Play action number `action`; return the raw reward and whether an episode ended.
+
+        After an end, hidden steps have led to the first observation of the next life or game.
+        """
+        reward, done = self._life_step(self._actions[action])
+        if done:
+            self._next_life()
+            self._fire_start()
+        self._observe(clear=done)
+        return reward, done
+
+    def collect(self) -> list[FinishedGame]:
+        """The games that ended since the last call."""
+        finished, self._finished = self._finished, []
+        return finished
+
+    # The wrappers, innermost first -------------------------------------------------------------
+
+    def _new_game(self) -> None:
+        seed = derive_seed("env", self._seed, self._env, self._episode)
+        rng = np.random.default_rng(seed)
+        played = self._noop_start(rng)
+        limit = self._protocol.max_frames - played
+        if self._max_episode_frames is not None:
+            limit = min(limit, self._max_episode_frames)
+        self._game_seed, self._rng, self._limit = seed, rng, limit
+        self._return, self._length, self._frames, self._still = 0.0, 0, 0, 0
+        self._last_action = self._noop
+        self._over = False
+        self._lives = self._ale.lives()
+        self._pooler.grab_both()
+
+    def _noop_start(self, rng: np.random.Generator) -> int:
+        """Start the emulator's game; return the no-op frames since the last restart."""
+        self._ale.reset_game()
+        if not self._protocol.noop_max:
+            return 0
+        played = 0
+        for _ in range(self._draw_noops(rng, self._protocol.noop_max)):
+            self._ale.act(self._noop)
+            played += 1
+            if self._ale.game_over():
+                self._ale.reset_game()
+                played = 0
+        return played
+
+    def _skip(self, action: ale_py.Action, *, grab: bool = True) -> float:
+        """One agent step of the running game; sets `_over` and records the game if it ended."""
+        skip = self._protocol.frame_skip
+        reward, end, moved = 0.0, "", not grab
+        for left in range(skip - 1, -1, -1):
+            reward += self._ale.act(self._sticky(action))
+            self._frames += 1
+            if self._ale.game_over():
+                end = "game_over"
+            elif self._frames >= self._limit:
+                end = "truncated"
+            if grab and left == 1:
+                moved |= self._pooler.grab_first()
+            elif grab and left == 0:
+                moved |= self._pooler.grab_last()
+            if end:
+                break
+        self._return += reward
+        self._length += 1
+        self._still = 0 if moved or reward else self._still + skip
+        if not end and self._still >= self._protocol.stall_frames:
+            end = "stalled"
+        if end:
+            self._finish(end)
+        return reward
+
+    def _sticky(self, action: ale_py.Action) -> ale_py.Action:
+        probability = self._protocol.repeat_action_probability
+        if probability and self._rng.random() < probability:
+            return self._last_action
+        self._last_action = action
+        return action
+
+    def _finish(self, end: str) -> None:
+        game = FinishedGame(
+            env=self._env,
+            episode=self._episode,
+            seed=self._game_seed,
+            reward=self._return,
+            length=self._length,
+            frames=self._frames,
+            end=end,
+        )
+        self._finished.append(game)
+        self._episode += 1
+        self._over = True
+
+    def _life_step(self, action: ale_py.Action) -> tuple[float, bool]:
+        """One agent step; the flag says that the game ended, or a life with some left."""
+        reward = self._skip(action)
+        before, self._lives = self._lives, self._ale.lives()
+        # Some games stay at 0 lives for a few frames before they are over.
+        lost = self._protocol.episodic_life and 0 < self._lives < before
+        return reward, self._over or lost
+
+    def _next_life(self, *, grab: bool = True) -> None:
+        """A new game if the last one ended; else a hidden no-op leads on to the next life."""
+        if not self._over:
+            self._skip(self._noop, grab=grab)
+            self._lives = self._ale.lives()
+        if self._over:  # before, or on the hidden step, where Baselines crashes
+            self._new_game()
+
+    def _fire_start(self) -> None:
+        """Hidden FIRE and action 2, in games that want FIRE to start."""
+        if not self._fire:
+            return
+        if self._life_step(self._actions[1])[1]:
+            self._next_life()
+        if self._life_step(self._actions[2])[1]:
+            # Baselines shows the screen of action 2, whatever came after it in the same game.
+            self._next_life(grab=False)
+
+    def _observe(self, *, clear: bool) -> None:
+        """Push the pooled frame onto the stack, which is empty after an end."""
+        if clear:
+            for frame in self._stack:
+                frame.fill(0)
+        newest = self._stack.pop(0)
+        self._pooler.frame(newest)
+        self._stack.append(newest)
+        cv2.merge(self._stack, dst=self._observation)

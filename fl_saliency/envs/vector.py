@@ -1,0 +1,204 @@
+"""A vector of Atari envs with Baselines' rules, played by worker processes in shared memory."""
+
+import os
+import time
+from collections import deque
+from dataclasses import asdict, dataclass, replace
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from fl_saliency.base import BoolArray, EpisodeRecord, FloatArray, UInt8Array
+from fl_saliency.envs.games import game_info
+from fl_saliency.envs.protocol import Protocol
+from fl_saliency.envs.worker import EnvGroup, GroupSpec, WorkerProcess, allocate
+from fl_saliency.errors import InputError
+from fl_saliency.seeding import check_seed
+
+__all__ = ["AtariVectorEnv", "VectorStep"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VectorStep:
+    """What one step of n envs gave."""
+
+    observations: UInt8Array
+    """uint8 [n, size, size, stack]: a view that the next step overwrites."""
+    rewards: FloatArray
+    """What the learner sees (the sign, if the protocol says so), float32 [n]."""
+    raw_rewards: FloatArray
+    """The emulator's own rewards, float32 [n]."""
+    dones: BoolArray
+    """bool [n]: a game ended, or a life where the protocol counts lives."""
+    episodes: tuple[EpisodeRecord, ...]
+    """The whole games that ended, in order of envs."""
+
+
+class AtariVectorEnv:
+    """N games of one protocol; each env has its own seeds, so results depend on nothing else.
+
+    Game j of env i is seeded with `derive_seed("env", seed, i, j)`. After the end of a game or
+    life the observation is already the first of the next. Use it as a context manager, or call
+    `close()`.
+    """
+
+    def __init__(
+        self,
+        protocol: Protocol,
+        num_envs: int,
+        seed: int,
+        *,
+        workers: int | None = None,
+        screens: bool = False,
+        max_episode_frames: int | None = None,
+    ) -> None:
+        """Make the envs; `reset()` starts them.
+
+        `workers` processes share the envs (default: one a core, at most one an env; 0: none, play
+        in this process). `screens` asks for RGB screens. `max_episode_frames` cuts games that many
+        emulator frames after their no-op start.
+        """
+        _check_arguments(num_envs, workers, max_episode_frames)
+        self.protocol = protocol
+        self.num_envs = num_envs
+        self.num_actions = protocol.num_actions
+        self._started = time.monotonic()
+        spec = GroupSpec(
+            protocol=protocol,
+            num_envs=num_envs,
+            envs=tuple(range(num_envs)),
+            seed=check_seed("seed", seed),
+            max_episode_frames=max_episode_frames,
+            screens=game_info(protocol.game).screen if screens else None,
+            memory={},
+        )
+        allocate(spec)
+        self._buffers = spec.buffers()
+        self._pending: deque[tuple[range, list[int]]] = deque()
+        count = min(num_envs, len(os.sched_getaffinity(0)) if workers is None else workers)
+        self._groups: list[EnvGroup | WorkerProcess] = []
+        try:
+            self._start(spec, count)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, spec: GroupSpec, workers: int) -> None:
+        if workers == 0:
+            self._groups.append(EnvGroup(spec))
+            return
+        for index in range(workers):
+            # Neighbours go to different workers, so that any slice of the envs keeps all busy.
+            share = replace(spec, envs=tuple(range(index, self.num_envs, workers)))
+            self._groups.append(WorkerProcess(share, index))
+        for group in self._groups:
+            group.result()
+
+    @property
+    def observations(self) -> UInt8Array:
+        """The present observations, uint8 [N, size, size, stack], newest frame last."""
+        return self._buffers.observations
+
+    @property
+    def screens(self) -> UInt8Array | None:
+        """The screens that the newest frames were made of, uint8 [N, H, W, 3], if asked for."""
+        return self._buffers.screens
+
+    def reset(self, active: BoolArray | None = None) -> UInt8Array:
+        """Start the `active` envs over (default: all), with their first games; the others stay.
+
+        Games being played are dropped without a record. Returns the observations of all envs.
+        """
+        everyone = range(self.num_envs)
+        self._submit("reset", _selected(active, everyone), everyone)
+        self._collect()
+        return self.observations
+
+    def step(self, actions: npt.ArrayLike, active: BoolArray | None = None) -> VectorStep:
+        """Play `actions` int [N]; envs that are not in `active` bool [N] are left untouched.
+
+        Raises ValueError for wrong actions and JobError if a worker fails.
+        """
+        self._step_async(actions, range(self.num_envs), active)
+        return self.step_wait()
+
+    def step_async(self, actions: npt.ArrayLike, envs: slice = slice(None)) -> None:
+        """Begin to play `actions` int [n] in the n envs of `envs`; `step_wait(envs)` ends it."""
+        self._step_async(actions, range(self.num_envs)[envs], None)
+
+    def step_wait(self, envs: slice = slice(None)) -> VectorStep:
+        """Wait for the oldest step begun, which must be that of `envs`; its arrays are [n]."""
+        chosen = range(self.num_envs)[envs]
+        if not self._pending or self._pending[0][0] != chosen:
+            raise ValueError(f"step_wait({envs}): the oldest step begun is not of these envs")
+        episodes = self._collect()
+        raw = self._buffers.rewards[envs].copy()
+        return VectorStep(
+            observations=self.observations[envs],
+            rewards=np.sign(raw) if self.protocol.clip_rewards else raw,
+            raw_rewards=raw,
+            dones=self._buffers.dones[envs].copy(),
+            episodes=episodes,
+        )
+
+    def _step_async(self, actions: npt.ArrayLike, envs: range, active: BoolArray | None) -> None:
+        given = np.asarray(actions)
+        if given.shape != (len(envs),) or not np.issubdtype(given.dtype, np.integer):
+            raise ValueError(
+                f"actions {given.dtype} {given.shape}: expected integers ({len(envs)},)"
+            )
+        if given.size and not (given.min() >= 0 and given.max() < self.num_actions):
+            raise ValueError(f"actions {given}: expected 0 to {self.num_actions - 1}")
+        where = slice(envs.start, envs.stop, envs.step)
+        self._buffers.actions[where] = given
+        self._buffers.rewards[where] = 0.0
+        self._buffers.dones[where] = False
+        self._submit("step", _selected(active, envs), envs)
+
+    def _submit(self, command: str, chosen: list[int], envs: range) -> None:
+        count = len(self._groups)
+        busy = []
+        for index, group in enumerate(self._groups):
+            share = [env for env in chosen if env % count == index]
+            if share:
+                group.submit(command, share)
+                busy.append(index)
+        self._pending.append((envs, busy))
+
+    def _collect(self) -> tuple[EpisodeRecord, ...]:
+        _, busy = self._pending.popleft()
+        ended = [game for index in busy for game in self._groups[index].result()]
+        now = time.monotonic() - self._started
+        ended.sort(key=lambda game: (game.env, game.episode))
+        return tuple(EpisodeRecord(**asdict(game), time=now) for game in ended)
+
+    def close(self) -> None:
+        """End the workers; the buffers stay readable."""
+        for group in self._groups:
+            group.close()
+        self._groups.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _selected(active: BoolArray | None, envs: range) -> list[int]:
+    if active is None:
+        return list(envs)
+    mask = np.asarray(active)
+    if mask.shape != (len(envs),) or mask.dtype != np.bool_:
+        raise ValueError(f"active {mask.dtype} {mask.shape}: expected bool ({len(envs)},)")
+    return [env for env, chosen in zip(envs, mask.tolist(), strict=True) if chosen]
+
+
+def _check_arguments(num_envs: int, workers: int | None, max_episode_frames: int | None) -> None:
+    if num_envs < 1:
+        raise InputError(f"number of envs {num_envs}: expected 1 or more")
+    if workers is not None and workers < 0:
+        raise InputError(f"number of env workers {workers}: expected 0 or more")
+    if max_episode_frames is not None and max_episode_frames < 1:
+        raise InputError(f"frames of an episode {max_episode_frames}: expected 1 or more")

@@ -1,0 +1,200 @@
+"""Groups of Atari envs, in this process or in one of their own, over memory that all see."""
+
+import contextlib
+import multiprocessing
+import pickle
+import signal
+import traceback
+from collections import deque
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+import cv2
+import numpy as np
+
+from fl_saliency.base import BoolArray, FloatArray, IntArray, UInt8Array
+from fl_saliency.envs.emulator import AtariGame, FinishedGame
+from fl_saliency.envs.protocol import Protocol
+from fl_saliency.errors import JobError
+
+__all__ = ["Buffers", "EnvGroup", "GroupSpec", "WorkerProcess", "allocate"]
+
+# Never forked: TensorFlow's threads do not live through a fork, and what they hold stays held.
+_SPAWN = multiprocessing.get_context("spawn")
+_FAILED = b"!"
+_GONE = (EOFError, BrokenPipeError, ConnectionResetError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Buffers:
+    """What parent and workers exchange every step, for N envs."""
+
+    observations: UInt8Array
+    """uint8 [N, size, size, stack]."""
+    screens: UInt8Array | None
+    """uint8 [N, H, W, 3]."""
+    actions: IntArray
+    """int32 [N], from the parent."""
+    rewards: FloatArray
+    """Raw rewards, float32 [N]."""
+    dones: BoolArray
+    """bool [N]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupSpec:
+    """All that a group of envs needs to be made; its memory is shared when it was made so."""
+
+    protocol: Protocol
+    num_envs: int
+    envs: tuple[int, ...]
+    seed: int
+    max_episode_frames: int | None
+    screens: tuple[int, int] | None
+    memory: dict[str, Any]
+
+    def buffers(self) -> Buffers:
+        """Arrays over the memory."""
+        views: dict[str, Any] = {
+            name: np.frombuffer(self.memory[name], dtype).reshape(shape)
+            for name, (shape, dtype) in _fields(self).items()
+        }
+        views.setdefault("screens", None)
+        return Buffers(**views)
+
+
+def _fields(spec: GroupSpec) -> dict[str, tuple[tuple[int, ...], type]]:
+    n = spec.num_envs
+    layout: dict[str, tuple[tuple[int, ...], type]] = {
+        "observations": ((n, *spec.protocol.observation_shape), np.uint8),
+        "actions": ((n,), np.int32),
+        "rewards": ((n,), np.float32),
+        "dones": ((n,), np.bool_),
+    }
+    if spec.screens is not None:
+        layout["screens"] = ((n, *spec.screens, 3), np.uint8)
+    return layout
+
+
+def allocate(spec: GroupSpec) -> None:
+    """Fill `spec.memory` with zeroed memory that its worker processes will share."""
+    for name, (shape, dtype) in _fields(spec).items():
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        spec.memory[name] = _SPAWN.RawArray("B", size)
+
+
+class EnvGroup:
+    """Some of the envs, played in the present process."""
+
+    def __init__(self, spec: GroupSpec) -> None:
+        self._buffers = buffers = spec.buffers()
+        self._ended: deque[list[FinishedGame]] = deque()
+        self._games = {
+            env: AtariGame(
+                spec.protocol,
+                env=env,
+                seed=spec.seed,
+                observation=buffers.observations[env],
+                screen=None if buffers.screens is None else buffers.screens[env],
+                max_episode_frames=spec.max_episode_frames,
+            )
+            for env in spec.envs
+        }
+
+    def submit(self, command: str, envs: list[int]) -> None:
+        """`reset` or `step` the envs, with the actions in the buffers."""
+        play = self._reset if command == "reset" else self._step
+        ended: list[FinishedGame] = []
+        for env in envs:
+            play(env)
+            ended += self._games[env].collect()
+        self._ended.append(ended)
+
+    def result(self) -> list[FinishedGame]:
+        """The games that ended in the oldest command not asked for."""
+        return self._ended.popleft()
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+    def _reset(self, env: int) -> None:
+        self._games[env].reset()
+
+    def _step(self, env: int) -> None:
+        buffers = self._buffers
+        buffers.rewards[env], buffers.dones[env] = self._games[env].step(int(buffers.actions[env]))
+
+
+class WorkerProcess:
+    """Some of the envs, played in a process of their own."""
+
+    def __init__(self, spec: GroupSpec, index: int) -> None:
+        """Start the process; its first `result()` comes when the envs are made."""
+        self._name = f"env worker {index}"
+        self._pipe, theirs = _SPAWN.Pipe()
+        self._process = _SPAWN.Process(
+            target=_serve, args=(theirs, spec), name=self._name, daemon=True
+        )
+        self._process.start()
+        theirs.close()
+
+    def submit(self, command: str, envs: list[int]) -> None:
+        """`reset` or `step` the envs; raises JobError if the process is no more."""
+        try:
+            self._pipe.send_bytes(command[:1].encode() + np.array(envs, np.uint16).tobytes())
+        except _GONE as error:
+            raise self._death() from error
+
+    def result(self) -> list[FinishedGame]:
+        """Wait for the games that ended; raises JobError if the process fails or is no more."""
+        try:
+            answer = self._pipe.recv_bytes()
+        except _GONE as error:
+            raise self._death() from error
+        if answer[:1] == _FAILED:
+            trace = answer[1:].decode()
+            failure = JobError(f"{self._name} failed: {trace.strip().splitlines()[-1]}")
+            failure.add_note(trace)
+            raise failure
+        ended: list[FinishedGame] = pickle.loads(answer) if answer else []
+        return ended
+
+    def _death(self) -> JobError:
+        self._process.join(timeout=5)
+        return JobError(f"{self._name} died (exit code {self._process.exitcode})")
+
+    def close(self) -> None:
+        """End the process."""
+        self._pipe.close()
+        self._process.join(timeout=5)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+
+def _serve(pipe: Connection, spec: GroupSpec) -> None:
+    """Obey the parent until it closes the pipe, or is no more.
+
+    A message is one letter, the command, and the envs' numbers as uint16; the answer is a pickled
+    list of the games that ended, or nothing if none did, or "!" and a traceback.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent decides
+    cv2.setNumThreads(1)
+    with contextlib.suppress(*_GONE):
+        try:
+            _obey(pipe, EnvGroup(spec))
+        except _GONE:
+            raise
+        except Exception:
+            pipe.send_bytes(_FAILED + traceback.format_exc().encode())
+
+
+def _obey(pipe: Connection, group: EnvGroup) -> None:
+    pipe.send_bytes(b"")
+    while True:
+        message = pipe.recv_bytes()
+        command = "reset" if message[:1] == b"r" else "step"
+        group.submit(command, np.frombuffer(message, np.uint16, offset=1).tolist())
+        ended = group.result()
+        pipe.send_bytes(pickle.dumps(ended) if ended else b"")
