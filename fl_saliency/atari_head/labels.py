@@ -4,7 +4,6 @@ The format is Atari-HEAD's (Zhang et al. 2020): frame_id, episode_id, score, dur
 unclipped_reward, action, then x0, y0, x1, y1, ... to the end of the line; any of them may be null.
 """
 
-import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ COLUMNS = ("frame_id", "episode_id", "score", "duration(ms)", "unclipped_reward"
 """The columns before the gaze, in the order of a file without a header."""
 
 MAX_LINE = 2**22
-"""Longest line, in characters: thousands of samples fit many times over."""
+"""Longest line, in bytes: thousands of samples fit many times over."""
 
 MAX_MALFORMED_SHARE = 0.05
 """A file with a larger share of unreadable rows is refused: it is no label file."""
@@ -98,16 +97,16 @@ def read_labels(stream: IO[bytes], *, shown: Path, prefix: str) -> Labels:
 
 def _lines(stream: IO[bytes], shown: Path) -> Iterator[tuple[int, str]]:
     """(line number, text) of the lines that are not blank."""
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline=None)
     number = 0
-    while line := text.readline(MAX_LINE):
+    while line := stream.readline(MAX_LINE):
         number += 1
         if len(line) >= MAX_LINE:
             raise FileFormatError(
-                f"{shown}, line {number}: longer than {MAX_LINE} characters, no row of labels"
+                f"{shown}, line {number}: longer than {MAX_LINE} bytes, no row of labels"
             )
-        if line.strip():
-            yield number, line.strip()
+        text = line.decode("utf-8-sig" if number == 1 else "utf-8", errors="replace").strip()
+        if text:
+            yield number, text
 
 
 def _column_order(header: str, shown: Path) -> tuple[int, ...]:
