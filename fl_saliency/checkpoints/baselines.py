@@ -103,11 +103,13 @@ def _float32(path: Path, name: str, value: object) -> Float32Array:
         raise FileFormatError(
             f"{path}: variable {name!r} is of type {array.dtype}, expected floats"
         )
+    with np.errstate(over="ignore"):
+        array = array.astype(np.float32, copy=False)
     if not np.isfinite(array).all():
         raise FileFormatError(
             f"{path}: variable {name!r} holds NaN or infinity; the training that wrote it diverged"
         )
-    return array.astype(np.float32, copy=False)
+    return array
 
 
 def match_variables(

@@ -19,6 +19,7 @@ __all__ = ["RefusedPickleError", "read_plain_pickle"]
 MAX_INSTRUCTIONS = 1_000_000
 """A model of 74 arrays takes about 3000."""
 _MAX_DEPTH = 8
+_MAX_ITEMS = 100_000
 _MAX_DIMENSIONS = 32
 _DTYPES = frozenset({"b1", "f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"})
 
@@ -35,7 +36,7 @@ def read_plain_pickle(content: bytes) -> object:
     """
     stream = io.BytesIO(content)
     try:
-        return _plain(_Unpickler(stream).load(), _MAX_DEPTH, [MAX_INSTRUCTIONS])
+        return _plain(_Unpickler(stream).load(), _MAX_DEPTH, [_MAX_ITEMS])
     except RefusedPickleError:
         raise
     except Exception as error:  # a damaged stream can fail in every way that a stack machine has
@@ -181,6 +182,7 @@ class _Unpickler(pickle._Unpickler):
 
     stack: list[Any]
     pop_mark: Callable[[], list[Any]]
+    readline: Callable[[], bytes]
     dispatch: ClassVar[dict[int, Callable[[Any], None]]] = {}
 
     def __init__(self, stream: io.BytesIO) -> None:
@@ -199,6 +201,14 @@ class _Unpickler(pickle._Unpickler):
                 f"refused: it asks for {shown}; a model file holds arrays and containers only"
             )
         return found
+
+    def load_global(self) -> None:
+        """GLOBAL, two lines of text: a name that the file's end cuts off is not to be looked up."""
+        names = [self.readline(), self.readline()]
+        if not all(name.endswith(b"\n") for name in names):
+            raise EOFError
+        module, name = (name[:-1].decode("utf-8") for name in names)
+        self.stack.append(self.find_class(module, name))
 
     def load_build(self) -> None:
         """BUILD: fill a stand-in, nothing else."""
@@ -245,13 +255,14 @@ class _Unpickler(pickle._Unpickler):
 _INHERITED = (
     "PROTO FRAME STOP MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 BINFLOAT BINUNICODE "
     "SHORT_BINUNICODE BINBYTES SHORT_BINBYTES EMPTY_DICT EMPTY_LIST EMPTY_TUPLE TUPLE TUPLE1 "
-    "TUPLE2 TUPLE3 APPEND APPENDS GLOBAL STACK_GLOBAL BINPUT LONG_BINPUT BINGET LONG_BINGET MEMOIZE"
+    "TUPLE2 TUPLE3 APPEND APPENDS STACK_GLOBAL BINPUT LONG_BINPUT BINGET LONG_BINGET MEMOIZE"
 )
 _OPCODES: dict[int, Callable[[Any], None]] = {
     **{
         code: pickle._Unpickler.dispatch[code]
         for code in (getattr(pickle, name)[0] for name in _INHERITED.split())
     },
+    pickle.GLOBAL[0]: _Unpickler.load_global,
     pickle.BUILD[0]: _Unpickler.load_build,
     pickle.NEWOBJ[0]: _Unpickler.load_newobj,
     pickle.REDUCE[0]: _Unpickler.load_reduce,
@@ -264,7 +275,7 @@ def _plain(value: Any, depth: int, budget: list[int]) -> object:
     """`value` with arrays in place of stand-ins; bounded, since shared parts can multiply."""
     budget[0] -= 1
     if depth < 0 or budget[0] < 0:
-        raise RefusedPickleError("refused: containers nested too deep")
+        raise RefusedPickleError("refused: containers nested too deep or too large")
     if isinstance(value, dict):
         return {key: _plain(item, depth - 1, budget) for key, item in value.items()}
     if isinstance(value, list | tuple):
