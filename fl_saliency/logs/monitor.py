@@ -1,5 +1,6 @@
 """Monitor files: the whole-game returns of each training env, in OpenAI Baselines' format."""
 
+import contextlib
 import json
 from pathlib import Path
 from types import TracebackType
@@ -28,11 +29,14 @@ class MonitorWriter:
         """Open (or continue) a file per env; `t_start` is Unix time in seconds of the envs."""
         self._offsets: list[float] = []
         self._files: list[TextIO] = []
-        for env in range(num_envs):
-            path = monitor_path(directory, env)
-            file = open_to_append(path)
-            self._files.append(file)
-            self._offsets.append(t_start - _start(path, file, env_id=env_id, t_start=t_start))
+        with contextlib.ExitStack() as stack:
+            for env in range(num_envs):
+                path = monitor_path(directory, env)
+                file = stack.enter_context(open_to_append(path))
+                start = _start(path, file, env_id=env_id, t_start=t_start)
+                self._files.append(file)
+                self._offsets.append(t_start - start)
+            self._closing = stack.pop_all()
 
     def write(self, record: EpisodeRecord) -> None:
         """Append one finished game to its env's file and flush it."""
@@ -45,8 +49,7 @@ class MonitorWriter:
 
     def close(self) -> None:
         """Close every file."""
-        for file in self._files:
-            file.close()
+        self._closing.close()
 
     def __enter__(self) -> Self:
         return self

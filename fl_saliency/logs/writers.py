@@ -1,11 +1,12 @@
 """The training log, one writer a format, with the keys and formats of OpenAI Baselines' logger."""
 
+import contextlib
 import csv
 import io
 import os
 import socket
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, TextIO, TypeAlias
@@ -84,9 +85,9 @@ class CsvWriter:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = open_to_append(path)
-        lines = whole_lines(path)
+        lines = whole_lines(path) if path.exists() else []
         self._columns: list[str] = next(csv.reader(lines[:1]), [])
+        self._file = open_to_append(path)
 
     def write(self, row: Mapping[str, Value], step: int) -> None:
         """Append `row`; a column that it lacks is left empty."""
@@ -167,14 +168,12 @@ class Logger:
         self, directory: Path, tb_directory: Path | None = None, *, stdout: TextIO | None = None
     ) -> None:
         """Open the files; `stdout` (if given) gets the same table as log.txt and stays open."""
-        tables = [TableWriter(open_to_append(directory / "log.txt"))]
-        if stdout is not None:
-            tables.append(TableWriter(stdout, owned=False))
-        for table in tables:
-            table.note(f"Logging to {directory}")
-        self._writers: list[Writer] = [*tables, CsvWriter(directory / "progress.csv")]
-        if tb_directory is not None:
-            self._writers.append(TensorBoardWriter(tb_directory))
+        with contextlib.ExitStack() as stack:
+            self._writers: list[Writer] = []
+            for writer in _open_writers(directory, tb_directory, stdout):
+                stack.callback(writer.close)
+                self._writers.append(writer)
+            self._closing = stack.pop_all()
 
     def write(self, row: Mapping[str, Value], step: int) -> None:
         """Write one row to every format; `step` is the number of the update, from 1."""
@@ -183,8 +182,7 @@ class Logger:
 
     def close(self) -> None:
         """Close every file."""
-        for writer in self._writers:
-            writer.close()
+        self._closing.close()
 
     def __enter__(self) -> Self:
         return self
@@ -196,3 +194,17 @@ class Logger:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _open_writers(
+    directory: Path, tb_directory: Path | None, stdout: TextIO | None
+) -> Iterator[Writer]:
+    tables = [TableWriter(open_to_append(directory / "log.txt"))]
+    if stdout is not None:
+        tables.append(TableWriter(stdout, owned=False))
+    for table in tables:
+        yield table
+        table.note(f"Logging to {directory}")
+    yield CsvWriter(directory / "progress.csv")
+    if tb_directory is not None:
+        yield TensorBoardWriter(tb_directory)
