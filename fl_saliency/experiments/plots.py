@@ -63,7 +63,9 @@ def curve_figure(games: pd.DataFrame, title: str) -> Figure:
         axes.text(0.5, 0.5, "no game has finished", ha="center", transform=axes.transAxes)
         return figure
     steps = games["steps"].to_numpy()
-    axes.scatter(steps, games["r"], s=12, color=_SKY_BLUE, alpha=0.5, linewidths=0, label="one game")
+    axes.scatter(
+        steps, games["r"], s=12, color=_SKY_BLUE, alpha=0.5, linewidths=0, label="one game"
+    )
     axes.plot(
         steps, mean_return(games).to_numpy(), color=_VERMILION, label=f"mean of last {WINDOW} games"
     )

@@ -42,6 +42,11 @@ class RunDir:
         return self.path / "logs"
 
     @property
+    def log(self) -> Path:
+        """The log as a table for people."""
+        return self.logs / "log.txt"
+
+    @property
     def progress(self) -> Path:
         """The log as a table, a line per update."""
         return self.logs / "progress.csv"
