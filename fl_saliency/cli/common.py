@@ -2,18 +2,18 @@
 
 import contextlib
 import io
-import logging
 import os
 import re
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import TypeVar
 
 from fl_saliency.errors import FlsError
 
-__all__ = ["INTERRUPTED", "quiet_tensorflow", "run_command", "terminate_as_interrupt"]
+__all__ = ["INTERRUPTED", "run_command", "start_tensorflow", "terminate_as_interrupt"]
 
 Config = TypeVar("Config")
 
@@ -90,7 +90,33 @@ def terminate_as_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGTERM, previous)
 
 
-def quiet_tensorflow() -> None:
-    """Keep TensorFlow's start-up notices off the terminal; call it before TensorFlow's import."""
+def start_tensorflow() -> None:
+    """Import TensorFlow without its start-up notices, and with oneDNN's kernels.
+
+    TensorFlow writes its notices about absent GPUs straight to the process's stderr, so that is
+    set aside during the import; if the import fails they are shown.
+    """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    logging.getLogger("tensorflow").setLevel(logging.ERROR)
+    # Off by default on CPUs without AVX512, where it halves the time of an update all the same.
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+    with _stderr_set_aside():
+        import tensorflow as tf
+
+        for device in tf.config.list_physical_devices("GPU"):
+            tf.config.experimental.set_memory_growth(device, True)
+        tf.zeros(()).numpy()
+
+
+@contextlib.contextmanager
+def _stderr_set_aside() -> Iterator[None]:
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as notices, os.fdopen(os.dup(2), "wb") as stderr:
+        os.dup2(notices.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            notices.seek(0)
+            stderr.write(notices.read())
+            raise
+        finally:
+            os.dup2(stderr.fileno(), 2)

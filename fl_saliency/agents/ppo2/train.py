@@ -78,6 +78,7 @@ class PPO2Trainer:
         self.learner = PPO2Learner(self.model, config)
         self._runner = RolloutRunner(env, self.agent, config)
         self._shuffle = stream("minibatches", seed)
+        self.finished_updates = 0
 
     def learning_rate(self, update: int) -> float:
         """Baselines anneals once per update: lr * (1 - (u - 1) / num_updates), never 0."""
@@ -95,6 +96,7 @@ class PPO2Trainer:
             if not all(np.isfinite(list(losses.values()))):
                 raise JobError(f"the loss is not finite at update {index}: {losses}")
             statistics.recent.extend(rollout.episodes)
+            self.finished_updates = index
             now = time.perf_counter()
             yield Update(
                 index=index,

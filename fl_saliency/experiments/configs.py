@@ -1,0 +1,98 @@
+"""Settings of the jobs: each dataclass is a command line and what config.json holds."""
+
+import platform
+import subprocess
+from dataclasses import asdict, dataclass, fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+from fl_saliency.agents.ppo2.config import PPO2Config
+from fl_saliency.envs.protocol import Protocol, resolve_protocol
+
+__all__ = ["ProtocolFlags", "TrainConfig", "environment_record"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProtocolFlags:
+    """Departures from the env id's own protocol; None keeps what the id says."""
+
+    frame_skip: int | None = None
+    """Emulator frames that one action lasts."""
+    noop_max: int | None = None
+    """A game starts with 1 to this many no-op frames; 0 for none."""
+    fire_reset: bool | None = None
+    """Press FIRE at each start of a game or life, in games that have FIRE."""
+    episodic_life: bool | None = None
+    """A lost life ends the learner's episode."""
+    clip_rewards: bool | None = None
+    """The learner sees the sign of a reward; scores stay raw."""
+    repeat_action_probability: float | None = None
+    """Sticky actions: probability per frame that the action before is played instead."""
+    full_action_set: bool | None = None
+    """All 18 actions instead of the game's minimal set."""
+    max_frames: int | None = None
+    """Emulator frames after which a game is cut."""
+
+    def protocol(self, env_name: str) -> Protocol:
+        """The protocol of `env_name` with these flags applied; InputError for wrong values."""
+        given = {field.name: getattr(self, field.name) for field in fields(ProtocolFlags)}
+        return resolve_protocol(
+            env_name, **{name: value for name, value in given.items() if value is not None}
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig(PPO2Config, ProtocolFlags):
+    """Everything that a training run depends on; Baselines' defaults."""
+
+    network: str = "cnn_sparse_fls"
+    """Network; `fls networks` lists them."""
+    env_name: str = "BreakoutNoFrameskip-v4"
+    """Atari game: `<Game>NoFrameskip-v4` (Baselines' rules) or `ALE/<Game>-v5` (sticky actions)."""
+    train_seed: int = 1
+    """Seed of weights, action sampling, minibatches and games."""
+    num_timesteps: int = 50_000_000
+    """Agent steps over all envs together (1 step = 4 emulator frames)."""
+    output_dir: Path | None = None
+    """Run directory, new or empty; default runs/<Game>.<network>/<seed>."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Precision of the convolutions; bfloat16 pays on CPUs and GPUs that have it."""
+    extra_import: tuple[str, ...] = ()
+    """Modules to import first, whose @register adds networks."""
+    env_workers: int | None = None
+    """Processes that play the games; default one a core."""
+    progress: bool = True
+    """Progress bar (on a terminal only)."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every setting as JSON types."""
+        return {**asdict(self), "output_dir": str(self.output_dir) if self.output_dir else None}
+
+
+def environment_record() -> dict[str, Any]:
+    """Versions and git commit, for config.json."""
+    packages = ("fl-saliency", "tensorflow", "keras", "numpy", "ale-py", "opencv-python-headless")
+    return {
+        "versions": {"python": platform.python_version(), **{p: version(p) for p in packages}},
+        "git_commit": _git_commit(),
+    }
+
+
+def _git_commit() -> str | None:
+    """The commit of the checkout that the code runs from, with `+` if modified; None elsewhere."""
+    here = Path(__file__).resolve().parents[2]
+    if not (here / ".git").exists():
+        return None
+    try:
+        describe = subprocess.run(
+            ["git", "describe", "--always", "--abbrev=40", "--dirty=+", "--exclude=*"],
+            cwd=here,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return describe.stdout.strip()

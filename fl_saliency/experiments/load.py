@@ -1,0 +1,50 @@
+"""A run directory, ours or the original's, as an Agent with its protocol."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fl_saliency.agents.policy import PolicyAgent
+from fl_saliency.checkpoints.baselines import match_variables, read_model
+from fl_saliency.envs.protocol import Protocol, resolve_protocol
+from fl_saliency.experiments.runs import RunDir, read_config
+from fl_saliency.networks.policy import build_policy, named_variables, set_arrays
+from fl_saliency.networks.registry import get_network, import_extra
+from fl_saliency.seeding import check_seed, stream
+
+__all__ = ["LoadedRun", "load_run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedRun:
+    """A trained agent and what its run directory says of it."""
+
+    agent: PolicyAgent
+    config: dict[str, Any]
+    protocol: Protocol
+    """The protocol that it was trained under; Baselines' own where config.json has none."""
+
+
+def load_run(directory: Path, *, seed: int) -> LoadedRun:
+    """Load model.pkl of `directory` into the network that its config.json names.
+
+    `seed` seeds the agent's action sampling. Every variable is matched by name and shape.
+    Raises InputError or FileFormatError, naming the file and what is wrong.
+    """
+    check_seed("--eval-seed", seed)
+    config = read_config(directory)
+    import_extra(config.get("extra_import") or ())
+    get_network(config["network"])
+    protocol = (
+        Protocol.from_dict(config["protocol"])
+        if config.get("protocol")
+        else resolve_protocol(config["env_name"])
+    )
+    path = RunDir(directory).model
+    arrays = read_model(path)
+    model = build_policy(config["network"], protocol.num_actions)
+    expected = [(item.name, item.shape) for item in named_variables(model)]
+    set_arrays(model, match_variables(arrays, expected, path))
+    return LoadedRun(
+        agent=PolicyAgent(model, stream("policy", seed)), config=config, protocol=protocol
+    )

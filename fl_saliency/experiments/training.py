@@ -1,0 +1,110 @@
+"""A training run, from settings to a run directory: logs as it goes, model and curve at its end."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tqdm import tqdm
+
+from fl_saliency.agents.ppo2.train import PPO2Trainer, Update, count_updates
+from fl_saliency.base import prepare_output_dir
+from fl_saliency.checkpoints.baselines import write_model
+from fl_saliency.envs.protocol import Protocol
+from fl_saliency.envs.vector import AtariVectorEnv
+from fl_saliency.experiments.configs import TrainConfig, environment_record
+from fl_saliency.experiments.plots import plot_curve
+from fl_saliency.experiments.runs import RunDir, run_path, write_config
+from fl_saliency.logs.monitor import MonitorWriter
+from fl_saliency.logs.writers import Logger
+from fl_saliency.networks.policy import get_arrays
+from fl_saliency.networks.registry import get_network, import_extra
+from fl_saliency.seeding import check_seed
+
+__all__ = ["save_model", "train"]
+
+
+def train(config: TrainConfig) -> RunDir:
+    """Train as `config` says; returns the finished run directory.
+
+    Everything is checked before the first file is written (InputError). An interrupted run
+    leaves its logs, its curve and a model.pkl of the last finished update.
+    """
+    import_extra(config.extra_import)
+    get_network(config.network)
+    check_seed("--train-seed", config.train_seed)
+    count_updates(config.num_timesteps, config.batch_size)
+    protocol = config.protocol(config.env_name)
+    path = config.output_dir or run_path(
+        Path("runs"), config.env_name, config.network, config.train_seed
+    )
+    run = RunDir(prepare_output_dir(path))
+    with AtariVectorEnv(
+        protocol, config.num_envs, config.train_seed, workers=config.env_workers
+    ) as env:
+        trainer = PPO2Trainer(
+            config.network,
+            env,
+            config,
+            num_timesteps=config.num_timesteps,
+            seed=config.train_seed,
+            precision=config.precision,
+        )
+        _write_config(run, config, protocol)
+        with _saving(run, trainer):
+            env.reset()
+            _log_updates(run, config, trainer)
+    return run
+
+
+def _write_config(run: RunDir, config: TrainConfig, protocol: Protocol) -> None:
+    settings = {**config.as_dict(), "protocol": protocol.as_dict(), **environment_record()}
+    write_config(run.path, settings)
+
+
+@contextmanager
+def _saving(run: RunDir, trainer: PPO2Trainer) -> Iterator[None]:
+    """Save model and curve at the end, an interruption included; a failed run saves neither."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if trainer.finished_updates:
+            save_model(run.model, trainer)
+            plot_curve(run.path, run.curve)
+        raise
+    save_model(run.model, trainer)
+    plot_curve(run.path, run.curve)
+
+
+def _log_updates(run: RunDir, config: TrainConfig, trainer: PPO2Trainer) -> None:
+    run.logs.mkdir(exist_ok=True)
+    steps = trainer.num_updates * config.batch_size
+    monitors = MonitorWriter(
+        run.logs, env_id=config.env_name, num_envs=config.num_envs, t_start=time.time()
+    )
+    bar = tqdm(total=steps, unit="step", unit_scale=True, disable=None if config.progress else True)
+    with monitors, Logger(run.logs, run.tensorboard) as logger, bar:
+        for update in trainer.updates():
+            for episode in update.episodes:
+                monitors.write(episode)
+            logger.write(update.row, update.index)
+            _show(bar, update, config.batch_size)
+
+
+def _show(bar: "tqdm[None]", update: Update, batch_size: int) -> None:
+    bar.set_postfix_str(f"mean return {update.row['eprewmean']:.1f}", refresh=False)
+    bar.update(batch_size)
+
+
+def save_model(path: Path, trainer: PPO2Trainer) -> None:
+    """Write model.pkl in Baselines' format: weights and the optimizer's state."""
+    adam = trainer.learner.adam
+    first, second = trainer.learner.optimizer_arrays()
+    write_model(
+        path,
+        trainable=get_arrays(trainer.model),
+        adam_m=first,
+        adam_v=second,
+        beta1_power=float(adam.beta1_power.numpy()),
+        beta2_power=float(adam.beta2_power.numpy()),
+    )
