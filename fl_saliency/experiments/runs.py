@@ -21,6 +21,7 @@ _TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "num_timesteps": (int, "a whole number"),
     "protocol": (dict, "an object"),
     "versions": (dict, "an object"),
+    "extra_import": (list, "a list"),
     "git_commit": ((str, type(None)), "a text or null"),
 }
 

@@ -85,6 +85,10 @@ GOOD: dict[str, Any] = {"env_name": "PongNoFrameskip-v4", "network": "cnn"}
         (json.dumps(GOOD | {"train_seed": "1"}), "'train_seed' is a text, expected a whole"),
         (json.dumps(GOOD | {"train_seed": True}), "'train_seed' is true or false"),
         (json.dumps(GOOD | {"num_timesteps": 1e6}), "'num_timesteps' is a number, expected a"),
+        (
+            json.dumps(GOOD | {"extra_import": "my_nets"}),
+            "'extra_import' is a text, expected a list",
+        ),
         (json.dumps(GOOD | {"protocol": "v4"}), "'protocol' is a text, expected an object"),
     ],
 )

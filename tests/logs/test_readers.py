@@ -185,7 +185,7 @@ READERS: list[tuple[Callable[[Path], Any], list[bytes]]] = [
 
 @pytest.mark.parametrize(("read", "words"), READERS)
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
 def test_whatever_a_file_holds_it_is_read_or_refused(
