@@ -9,8 +9,10 @@ from typing import Any, Literal
 
 from fl_saliency.agents.ppo2.config import PPO2Config
 from fl_saliency.envs.protocol import Protocol, resolve_protocol
+from fl_saliency.errors import InputError
+from fl_saliency.seeding import check_seed
 
-__all__ = ["ProtocolFlags", "TrainConfig", "environment_record"]
+__all__ = ["EvaluationConfig", "ProtocolFlags", "TrainConfig", "environment_record"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +36,14 @@ class ProtocolFlags:
     max_frames: int | None = None
     """Emulator frames after which a game is cut."""
 
+    def overrides(self) -> dict[str, Any]:
+        """The protocol fields that these flags set."""
+        given = {field.name: getattr(self, field.name) for field in fields(ProtocolFlags)}
+        return {name: value for name, value in given.items() if value is not None}
+
     def protocol(self, env_name: str) -> Protocol:
         """The protocol of `env_name` with these flags applied; InputError for wrong values."""
-        given = {field.name: getattr(self, field.name) for field in fields(ProtocolFlags)}
-        return resolve_protocol(
-            env_name, **{name: value for name, value in given.items() if value is not None}
-        )
+        return resolve_protocol(env_name, **self.overrides())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +72,49 @@ class TrainConfig(PPO2Config, ProtocolFlags):
     def as_dict(self) -> dict[str, Any]:
         """Every setting as JSON types."""
         return {**asdict(self), "output_dir": str(self.output_dir) if self.output_dir else None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationConfig(ProtocolFlags):
+    """An evaluation: whole games, raw scores, the protocol of training unless told otherwise."""
+
+    experiment_dir: Path
+    """Run directory: config.json and model.pkl, ours or OpenAI Baselines'."""
+    num_env: int = 8
+    """Environments that play side by side."""
+    evals_per_env: int = 1
+    """Whole games that each environment plays."""
+    eval_seed: int = 1000
+    """Seed of games and action sampling."""
+    max_eplen: int = 108_000
+    """Emulator frames after which a game is cut (108000 are 30 minutes)."""
+    raw_obs: bool = False
+    """Record a video of the screen with the attention over it."""
+    processed_obs: bool = False
+    """Record a video of the network's input with the attention over it."""
+    video_recorder: bool = False
+    """Record a video; of the screen, unless --processed-obs alone is given."""
+    output_dir: Path | None = None
+    """Folder for the results, new or empty; default: the run directory itself."""
+    allow_protocol_mismatch: bool = False
+    """Play under another protocol than the trained one; the results say so."""
+    env_workers: int | None = None
+    """Processes that play the games; default one a core."""
+    progress: bool = True
+    """Progress bar (on a terminal only)."""
+
+    @property
+    def shows_raw(self) -> bool:
+        """Whether the video has the screen in it."""
+        return self.raw_obs or (self.video_recorder and not self.processed_obs)
+
+    def check(self) -> None:
+        """Raise InputError for a number out of range."""
+        for name in ("num_env", "evals_per_env", "max_eplen"):
+            value = getattr(self, name)
+            if value < 1:
+                raise InputError(f"--{name.replace('_', '-')} {value}: expected 1 or more")
+        check_seed("--eval-seed", self.eval_seed)
 
 
 def environment_record() -> dict[str, Any]:

@@ -6,12 +6,13 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from fl_saliency.base import atomic_path
 from fl_saliency.experiments.runs import RunDir, game_name, read_config
 from fl_saliency.logs.readers import read_monitors
 
-__all__ = ["WINDOW", "curve_figure", "mean_return", "plot_curve"]
+__all__ = ["WINDOW", "curve_figure", "mean_return", "plot_curve", "plot_returns"]
 
 WINDOW = 100
 """Games in the running mean, as in the log's eprewmean."""
@@ -71,3 +72,17 @@ def curve_figure(games: pd.DataFrame, title: str) -> Figure:
     )
     axes.legend(loc="upper left")
     return figure
+
+
+def plot_returns(returns: Sequence[float], path: Path, *, title: str) -> None:
+    """Write a picture of whole-game `returns` (raw scores): a histogram with its mean."""
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    axes.set(title=title, xlabel="whole-game return (raw score)", ylabel="games")
+    axes.hist(list(returns), bins="auto", color=_SKY_BLUE)
+    mean = sum(returns) / len(returns) if returns else float("nan")
+    axes.axvline(mean, color=_VERMILION, label=f"mean {mean:.1f} of {len(returns)} games")
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend()
+    with atomic_path(path) as partial:
+        figure.savefig(partial, dpi=120)

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
@@ -82,7 +83,9 @@ def _log_updates(run: RunDir, config: TrainConfig, trainer: PPO2Trainer) -> None
     monitors = MonitorWriter(
         run.logs, env_id=config.env_name, num_envs=config.num_envs, t_start=time.time()
     )
-    bar = tqdm(total=steps, unit="step", unit_scale=True, disable=None if config.progress else True)
+    bar: tqdm[Any] = tqdm(
+        total=steps, unit="step", unit_scale=True, disable=None if config.progress else True
+    )
     with monitors, Logger(run.logs, run.tensorboard) as logger, bar:
         for update in trainer.updates():
             for episode in update.episodes:
@@ -91,7 +94,7 @@ def _log_updates(run: RunDir, config: TrainConfig, trainer: PPO2Trainer) -> None
             _show(bar, update, config.batch_size)
 
 
-def _show(bar: "tqdm[None]", update: Update, batch_size: int) -> None:
+def _show(bar: "tqdm[Any]", update: Update, batch_size: int) -> None:
     bar.set_postfix_str(f"mean return {update.row['eprewmean']:.1f}", refresh=False)
     bar.update(batch_size)
 

@@ -1,1 +1,8 @@
-"""Policy networks whose attention is part of the forward pass."""
+"""Policy networks whose attention is part of the forward pass.
+
+Importing this package registers the built-in table.
+"""
+
+from fl_saliency.networks import attention
+
+__all__ = ["attention"]

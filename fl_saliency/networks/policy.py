@@ -12,7 +12,6 @@ from keras import ops
 
 from fl_saliency.base import FloatArray
 from fl_saliency.errors import InputError, unknown_choice
-from fl_saliency.networks import attention as _rows  # noqa: F401  (registers the built-in table)
 from fl_saliency.networks.blocks import dense
 from fl_saliency.networks.registry import get_network
 from fl_saliency.seeding import stream

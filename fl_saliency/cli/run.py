@@ -1,0 +1,34 @@
+"""`fls run` and run_baselines.py: evaluate an agent and record what it looks at."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fl_saliency.cli.common import run_command, start_tensorflow
+from fl_saliency.experiments.configs import EvaluationConfig
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Evaluate as `argv` says; returns the exit status."""
+    return run_command(
+        EvaluationConfig,
+        _run,
+        argv,
+        prog="run_baselines.py",
+        description="Evaluate a trained agent on whole games and record what it looks at.",
+    )
+
+
+def _run(config: EvaluationConfig) -> int:
+    config.check()
+    start_tensorflow()
+    from fl_saliency.experiments.evaluation import evaluate
+
+    result = evaluate(config)
+    rewards = [episode.reward for episode in result.episodes]
+    print(f"{len(rewards)} games: mean return {np.mean(rewards):.2f}, std {np.std(rewards):.2f}")
+    for path in result.files:
+        print(path)
+    return 0

@@ -1,0 +1,185 @@
+"""Evaluation of a trained agent: raw whole-game scores with a fixed quota per env, and a video."""
+
+import contextlib
+import pickle
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from fl_saliency.base import EpisodeRecord, atomic_path, prepare_output_dir, write_json
+from fl_saliency.envs.games import game_info
+from fl_saliency.envs.protocol import Protocol, mismatches
+from fl_saliency.envs.vector import AtariVectorEnv
+from fl_saliency.errors import InputError
+from fl_saliency.experiments.configs import EvaluationConfig
+from fl_saliency.experiments.load import LoadedRun, load_run
+from fl_saliency.experiments.plots import plot_returns
+from fl_saliency.playback.play import PlayStep, play
+from fl_saliency.render.perception import PerceptionRecorder
+
+__all__ = ["RESULT_FILES", "Evaluation", "evaluate", "results_dict"]
+
+RESULT_FILES = (
+    "results.json",
+    "eval.pkl",
+    "results.png",
+    "perception.mkv",
+    "perception.mp4",
+    "perception.png",
+)
+NEWEST = -1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What an evaluation found and wrote."""
+
+    episodes: list[EpisodeRecord]
+    files: list[Path]
+
+
+def evaluate(config: EvaluationConfig) -> Evaluation:
+    """Play and write results.json, eval.pkl, results.png and, if asked for, the videos.
+
+    Everything is checked before the first file is written (InputError).
+    """
+    config.check()
+    run = load_run(config.experiment_dir, seed=config.eval_seed)
+    protocol, differences = _protocol(config, run)
+    directory = _output_dir(config)
+    env = AtariVectorEnv(
+        protocol,
+        config.num_env,
+        config.eval_seed,
+        workers=config.env_workers,
+        screens=config.shows_raw,
+        max_episode_frames=config.max_eplen,
+    )
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(env)
+        recorder = _recorder(config, run, protocol, directory)
+        if recorder is not None:
+            stack.enter_context(recorder)
+        episodes = _play(config, run, env, recorder)
+        files = [] if recorder is None else list(recorder.close(progress=config.progress).files)
+    episodes.sort(key=lambda episode: (episode.env, episode.episode))
+    results = results_dict(episodes, config.num_env)
+    results |= _provenance(config, run, protocol, differences)
+    return Evaluation(episodes=episodes, files=_write(directory, results, episodes) + files)
+
+
+def _protocol(config: EvaluationConfig, run: LoadedRun) -> tuple[Protocol, list[str]]:
+    """The protocol to play, and how it differs from the trained one (an error unless allowed)."""
+    used = replace(run.protocol, **config.overrides())
+    differences = mismatches(run.protocol, used)
+    if differences and not config.allow_protocol_mismatch:
+        raise InputError(
+            f"the protocol differs from the trained one ({'; '.join(differences)}); "
+            "add --allow-protocol-mismatch to label and keep the results"
+        )
+    if used.num_actions != run.protocol.num_actions:
+        raise InputError(
+            f"the model has {run.protocol.num_actions} actions, this protocol {used.num_actions}"
+        )
+    return used, differences
+
+
+def _output_dir(config: EvaluationConfig) -> Path:
+    if config.output_dir is not None:
+        return prepare_output_dir(config.output_dir)
+    for name in RESULT_FILES:
+        if (config.experiment_dir / name).exists():
+            raise InputError(
+                f"{config.experiment_dir / name} exists; move it away or give another --output-dir"
+            )
+    return config.experiment_dir
+
+
+def _recorder(
+    config: EvaluationConfig, run: LoadedRun, protocol: Protocol, directory: Path
+) -> PerceptionRecorder | None:
+    if not (config.shows_raw or config.processed_obs):
+        return None
+    return PerceptionRecorder(
+        directory,
+        raw=config.shows_raw,
+        processed=config.processed_obs,
+        geometry=run.agent.geometry,
+        num_envs=config.num_env,
+        screen_shape=game_info(protocol.game).screen,
+        metadata={"title": f"{protocol.env_id} {run.config['network']}"},
+    )
+
+
+def _play(
+    config: EvaluationConfig,
+    run: LoadedRun,
+    env: AtariVectorEnv,
+    recorder: PerceptionRecorder | None,
+) -> list[EpisodeRecord]:
+    episodes: list[EpisodeRecord] = []
+    total = config.num_env * config.evals_per_env
+    with tqdm(total=total, unit="game", disable=None if config.progress else True) as bar:
+        for event in play(run.agent, env, config.evals_per_env):
+            if isinstance(event, EpisodeRecord):
+                episodes.append(event)
+                mean = np.mean([episode.reward for episode in episodes])
+                bar.set_postfix_str(f"mean return {mean:.1f}", refresh=False)
+                bar.update()
+            elif recorder is not None:
+                _record(recorder, event)
+    return episodes
+
+
+def _record(recorder: PerceptionRecorder, step: PlayStep) -> None:
+    newest = step.observations[..., NEWEST]
+    recorder.add(step.screens, newest, step.attention, step.active)
+
+
+def results_dict(episodes: list[EpisodeRecord], num_env: int) -> dict[str, Any]:
+    """results.json's figures, a list entry per game, env by env; the original's keys come first."""
+    rewards = [episode.reward for episode in episodes]
+    return {
+        "rewards": rewards,
+        "lengths": [float(episode.length) for episode in episodes],
+        "elapsed_time": [episode.time for episode in episodes],
+        "done_per_env": [sum(e.env == env for e in episodes) for env in range(num_env)],
+        "env": [episode.env for episode in episodes],
+        "seed": [episode.seed for episode in episodes],
+        "frames": [episode.frames for episode in episodes],
+        "end": [episode.end for episode in episodes],
+        "n_episodes": len(episodes),
+        "n_finished": sum(episode.end == "game_over" for episode in episodes),
+        "mean_reward": float(np.mean(rewards)) if rewards else None,
+        "std_reward": float(np.std(rewards)) if rewards else None,
+    }
+
+
+def _provenance(
+    config: EvaluationConfig, run: LoadedRun, protocol: Protocol, differences: list[str]
+) -> dict[str, Any]:
+    return {
+        "env_name": protocol.env_id,
+        "network": run.config["network"],
+        "train_seed": run.config.get("train_seed"),
+        "eval_seed": config.eval_seed,
+        "max_eplen": config.max_eplen,
+        "protocol": protocol.as_dict(),
+        "protocol_matches_training": not differences,
+        "protocol_differences": differences,
+    }
+
+
+def _write(directory: Path, results: dict[str, Any], episodes: list[EpisodeRecord]) -> list[Path]:
+    paths = [directory / name for name in RESULT_FILES[:3]]
+    columns = ("rewards", "lengths", "elapsed_time", "done_per_env", "env", "seed", "frames")
+    write_json(paths[0], results)
+    with atomic_path(paths[1]) as partial:
+        arrays = {name: np.asarray(results[name]) for name in columns} | {"end": results["end"]}
+        partial.write_bytes(pickle.dumps(arrays, protocol=4))
+    title = f"{results['env_name']}  {results['network']}  seed {results['eval_seed']}"
+    plot_returns([episode.reward for episode in episodes], paths[2], title=title)
+    return paths
