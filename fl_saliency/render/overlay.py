@@ -1,0 +1,145 @@
+"""Attention drawn over game pictures by the drawing rules of Free-Lunch Saliency (Nikulin 2019).
+
+An attention cell lights every input pixel that it can see; maps are divided by one maximum over a
+whole run. A raw frame is half picture, half map; a processed frame is a false-colour picture.
+"""
+
+import functools
+import math
+
+import numpy as np
+
+from fl_saliency.base import AttentionGeometry, FloatArray, IntArray, UInt8Array
+
+__all__ = [
+    "attention_to_input",
+    "draw_processed",
+    "draw_raw",
+    "normalise",
+    "stack_pictures",
+    "tile",
+    "to_uint8",
+    "upscale",
+    "upscale_picture",
+]
+
+
+def attention_to_input(
+    attention: FloatArray, geometry: AttentionGeometry, size: int = 84
+) -> FloatArray:
+    """attention [B, h, w] or [B, h, w, 1] -> float32 [B, size, size], unnormalised and >= 0.
+
+    Each pixel is the sum of the cells whose receptive field holds it (a transposed convolution
+    with a kernel of ones), then negative sums become 0. Other shapes raise `ValueError`.
+    """
+    cells = np.asarray(attention, dtype=np.float64)
+    if cells.ndim == 4 and cells.shape[-1] == 1:
+        cells = cells[..., 0]
+    if cells.ndim != 3:
+        raise ValueError(f"attention {np.shape(attention)}: expected [B, h, w] or [B, h, w, 1]")
+    rows = _sight(geometry, cells.shape[1], size)
+    columns = _sight(geometry, cells.shape[2], size)
+    # A square of ones is an outer product of ones, so the convolution is two small products;
+    # in float64, a flat map stays exactly flat.
+    return np.maximum(rows @ cells @ columns.T, 0.0).astype(np.float32)
+
+
+@functools.cache
+def _sight(geometry: AttentionGeometry, cells: int, size: int) -> FloatArray:
+    """Which of `size` pixels each cell sees along one axis: 0 or 1, float64 [size, cells]."""
+    pixel = np.arange(size)[:, None]
+    first = np.arange(cells)[None, :] * geometry.stride - geometry.padding
+    seen = (first <= pixel) & (pixel < first + geometry.receptive_field)
+    return seen.astype(np.float64)
+
+
+def normalise(maps: FloatArray, maximum: float) -> FloatArray:
+    """`maps` divided by the largest value of the whole run, so 0..1; by nothing if that is 0."""
+    return maps / np.asarray(maximum, dtype=maps.dtype) if maximum > 0 else maps
+
+
+def upscale(maps: FloatArray | UInt8Array, shape: tuple[int, int]) -> FloatArray:
+    """maps [..., h, w] -> float64 [..., height, width], bilinear between pixel centres.
+
+    Outside the outermost centres the map is mirrored at them, as the original's library does;
+    OpenCV repeats the edge there instead, and is equal everywhere else.
+    """
+    grid = np.asarray(maps, dtype=np.float64)
+    below, above, weight = _taps(grid.shape[-2], shape[0])
+    column = weight[:, None]
+    grid = grid[..., below, :] * (1 - column) + grid[..., above, :] * column
+    below, above, weight = _taps(grid.shape[-1], shape[1])
+    return grid[..., below] * (1 - weight) + grid[..., above] * weight
+
+
+@functools.cache
+def _taps(old: int, new: int) -> tuple[IntArray, IntArray, FloatArray]:
+    """For each of `new` pixels the two neighbours among `old` and the second one's weight."""
+    centre = (np.arange(new) + 0.5) * (old / new) - 0.5
+    below = np.floor(centre).astype(np.int64)
+    return _mirrored(below, old), _mirrored(below + 1, old), centre - below
+
+
+def _mirrored(index: IntArray, size: int) -> IntArray:
+    inside = np.abs(index)
+    inside = np.where(inside < size, inside, 2 * (size - 1) - inside)
+    return np.clip(inside, 0, size - 1)
+
+
+def upscale_picture(picture: FloatArray | UInt8Array, shape: tuple[int, int]) -> FloatArray:
+    """picture [..., h, w, 3] -> float64 [..., height, width, 3], bilinear as `upscale`."""
+    return np.moveaxis(upscale(np.moveaxis(picture, -1, -3), shape), -3, -1)
+
+
+def draw_raw(
+    rgb: UInt8Array, saliency: FloatArray, fixations: FloatArray | IntArray | None = None
+) -> FloatArray:
+    """A screen under its map: rgb uint8 [..., H, W, 3] -> RGB float64 [..., H, W, 3] in 0..1.
+
+    Half the picture plus half of saliency [..., H, W] (0..1) in all three channels, which whitens
+    what is attended. Pixels of `fixations` [..., H, W] (counts) are raised to full red.
+    """
+    light = np.asarray(saliency, dtype=np.float64)[..., None] * 0.5
+    picture = _unit(rgb) * np.float32(0.5) + light
+    if fixations is not None:
+        picture[..., 0] = np.maximum(picture[..., 0], np.minimum(fixations, 1))
+    return picture
+
+
+def draw_processed(
+    newest: UInt8Array, saliency: FloatArray, fixations: FloatArray | IntArray | None = None
+) -> FloatArray:
+    """What the network saw: newest uint8 [..., h, w] -> RGB float32 [..., h, w, 3] in 0..1.
+
+    Red is `fixations` (counts, capped at 1; without any it is 0), green is saliency (0..1), blue
+    is the newest frame of the stack. A video decoded as RGB shows green maps on blue pictures.
+    """
+    red = np.zeros(newest.shape) if fixations is None else np.minimum(fixations, 1)
+    return np.stack([red, saliency, _unit(newest)], axis=-1).astype(np.float32)
+
+
+def _unit(picture: UInt8Array) -> FloatArray:
+    # In float32, as the original: float64 would round some pixels to another grey level.
+    return picture.astype(np.float32) / np.float32(255)
+
+
+def stack_pictures(raw: FloatArray | UInt8Array, processed: FloatArray | UInt8Array) -> FloatArray:
+    """raw [..., H, W, 3] above processed [..., h, w, 3] scaled to W x W -> [..., H + W, W, 3]."""
+    width = raw.shape[-2]
+    return np.concatenate([raw, upscale_picture(processed, (width, width))], axis=-3)
+
+
+def to_uint8(picture: FloatArray) -> UInt8Array:
+    """A picture in 0..1 as uint8, rounded down as the original's video frames are."""
+    return np.clip(picture * 255, 0, 255).astype(np.uint8)
+
+
+def tile(pictures: UInt8Array) -> UInt8Array:
+    """Pictures [N, H, W, 3], row by row, in ceil(sqrt N) rows; places left over are black."""
+    number, height, width, channels = pictures.shape
+    rows = math.isqrt(number - 1) + 1
+    columns = -(-number // rows)
+    grid = np.zeros((rows * columns, height, width, channels), dtype=pictures.dtype)
+    grid[:number] = pictures
+    grid = grid.reshape(rows, columns, height, width, channels).swapaxes(1, 2)
+    return grid.reshape(rows * height, columns * width, channels)
