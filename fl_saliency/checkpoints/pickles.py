@@ -34,7 +34,7 @@ def read_plain_pickle(content: bytes) -> object:
     Made of dict, list, tuple, str, bytes, numbers, bool, None, NumPy numeric arrays and scalars.
     Raises `RefusedPickleError` for anything else.
     """
-    stream = io.BytesIO(content)
+    stream = _Stream(content)
     try:
         return _plain(_Unpickler(stream).load(), _MAX_DEPTH, [_MAX_ITEMS])
     except RefusedPickleError:
@@ -47,6 +47,17 @@ def read_plain_pickle(content: bytes) -> object:
         raise RefusedPickleError(f"damaged pickle ({type(error).__name__})") from error
 
 
+class _Stream(io.BytesIO):
+    """The file's bytes, and a view of those that are left."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(content)
+        self.content = memoryview(content)
+
+    def left(self) -> memoryview:
+        return self.content[self.tell() :]
+
+
 class _Dtype:
     """In place of numpy.dtype: a type code and a byte order, nothing that NumPy has to parse."""
 
@@ -56,7 +67,7 @@ class _Dtype:
             raise RefusedPickleError(f"refused: an array of type {shown} (expected numbers)")
         self.dtype: np.dtype[Any] = np.dtype(code)
 
-    def restore(self, state: Any, stream: io.BytesIO) -> None:
+    def restore(self, state: Any, stream: _Stream) -> None:
         """Take the byte order from `state`, dtype's pickled state."""
         if state[1] in ("<", ">"):
             self.dtype = self.dtype.newbyteorder(state[1])
@@ -71,22 +82,21 @@ class _Array:
 class _WrappedArray(_Array):
     """In place of joblib's NumpyArrayWrapper: attributes in the pickle, data right behind them."""
 
-    def restore(self, state: Any, stream: io.BytesIO) -> None:
+    def restore(self, state: Any, stream: _Stream) -> None:
         """Read the array that `state` describes from `stream`."""
         if state["subclass"] is not _NDARRAY:
             raise RefusedPickleError("refused: a subclass of numpy.ndarray (expected plain arrays)")
         if state.get("numpy_array_alignment_bytes") is not None:
             stream.seek(stream.read(1)[0], io.SEEK_CUR)
-        left = stream.getbuffer()[stream.tell() :]
         fortran = state["order"] == "F"
-        self.value = _array(state["dtype"], state["shape"], fortran, left, exact=False)
+        self.value = _array(state["dtype"], state["shape"], fortran, stream.left(), exact=False)
         stream.seek(self.value.nbytes, io.SEEK_CUR)
 
 
 class _PickledArray(_Array):
     """In place of an array that NumPy pickled itself: data within the pickle."""
 
-    def restore(self, state: Any, stream: io.BytesIO) -> None:
+    def restore(self, state: Any, stream: _Stream) -> None:
         """Build the array from `state`, ndarray's pickled state (version 1)."""
         _, shape, dtype, fortran, raw = state
         if not isinstance(raw, bytes):
@@ -185,7 +195,7 @@ class _Unpickler(pickle._Unpickler):
     readline: Callable[[], bytes]
     dispatch: ClassVar[dict[int, Callable[[Any], None]]] = {}
 
-    def __init__(self, stream: io.BytesIO) -> None:
+    def __init__(self, stream: _Stream) -> None:
         super().__init__(stream, fix_imports=False)
         self._stream = stream
         instructions = _Instructions(_OPCODES)
