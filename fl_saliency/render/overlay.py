@@ -32,25 +32,35 @@ def attention_to_input(
     Each pixel is the sum of the cells whose receptive field holds it (a transposed convolution
     with a kernel of ones), then negative sums become 0. Other shapes raise `ValueError`.
     """
-    cells = np.asarray(attention, dtype=np.float64)
+    cells = np.asarray(attention, dtype=np.float32)
     if cells.ndim == 4 and cells.shape[-1] == 1:
         cells = cells[..., 0]
     if cells.ndim != 3:
         raise ValueError(f"attention {np.shape(attention)}: expected [B, h, w] or [B, h, w, 1]")
-    rows = _sight(geometry, cells.shape[1], size)
-    columns = _sight(geometry, cells.shape[2], size)
-    # A square of ones is an outer product of ones, so the convolution is two small products;
-    # in float64, a flat map stays exactly flat.
-    return np.maximum(rows @ cells @ columns.T, 0.0).astype(np.float32)
+    padded = np.pad(cells, ((0, 0), (0, 1), (0, 1)))
+    drawn = np.zeros((len(cells), size, size), dtype=np.float32)
+    beside = [padded[:, :, column] for column in _sources(geometry, cells.shape[2], size)]
+    # Each pixel adds up its cells one by one, in float32 and in the original's order (from the
+    # last cell to the first), so ties between pixels, which shuffled AUC counts, are the same.
+    for row in _sources(geometry, cells.shape[1], size):
+        for strip in beside:
+            drawn += strip.take(row, axis=1)
+    return np.maximum(drawn, np.float32(0))
 
 
 @functools.cache
-def _sight(geometry: AttentionGeometry, cells: int, size: int) -> FloatArray:
-    """Which of `size` pixels each cell sees along one axis: 0 or 1, float64 [size, cells]."""
-    pixel = np.arange(size)[:, None]
-    first = np.arange(cells)[None, :] * geometry.stride - geometry.padding
-    seen = (first <= pixel) & (pixel < first + geometry.receptive_field)
-    return seen.astype(np.float64)
+def _sources(geometry: AttentionGeometry, cells: int, size: int) -> IntArray:
+    """The cells that see each of `size` pixels along one axis, int [reach, size], last ones first.
+
+    Where fewer than `reach` cells do, the number `cells` stands, one past the last.
+    """
+    reach = -(-geometry.receptive_field // geometry.stride)
+    pixel = np.arange(size)[None, :] + geometry.padding
+    cell = pixel // geometry.stride - np.arange(reach)[:, None]
+    seen = (
+        (cell >= 0) & (cell < cells) & (pixel - cell * geometry.stride < geometry.receptive_field)
+    )
+    return np.where(seen, cell, cells)
 
 
 def normalise(maps: FloatArray, maximum: float) -> FloatArray:
@@ -67,9 +77,10 @@ def upscale(maps: FloatArray | UInt8Array, shape: tuple[int, int]) -> FloatArray
     grid = np.asarray(maps, dtype=np.float64)
     below, above, weight = _taps(grid.shape[-2], shape[0])
     column = weight[:, None]
-    grid = grid[..., below, :] * (1 - column) + grid[..., above, :] * column
+    # In this form, pixels between equal neighbours stay equal to the last bit.
+    grid = grid[..., below, :] + (grid[..., above, :] - grid[..., below, :]) * column
     below, above, weight = _taps(grid.shape[-1], shape[1])
-    return grid[..., below] * (1 - weight) + grid[..., above] * weight
+    return grid[..., below] + (grid[..., above] - grid[..., below]) * weight
 
 
 @functools.cache
