@@ -7,7 +7,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly suite=bookworm
 readonly caller=12345
 readonly certificates=/usr/local/share/ca-certificates/build-host.crt
-export STORAGE_DRIVER=vfs BUILDAH_ISOLATION=chroot
+# Both work inside another container too, where mounts and namespaces may be refused.
+export BUILDAH_ISOLATION=chroot
+readonly storage_driver=vfs
 
 fail() {
     echo "docker/check.sh: $*" >&2
@@ -17,12 +19,12 @@ fail() {
 say() { printf '\n== %s\n' "$*"; }
 
 install_tools() {
-    command -v buildah debootstrap >/dev/null && return
+    command -v buildah >/dev/null && command -v debootstrap >/dev/null && return
     apt-get update -qq
     apt-get install -y -qq --no-install-recommends buildah debootstrap
 }
 
-store() { buildah --root "$work/storage" --runroot "$work/run" "$@"; }
+store() { buildah --storage-driver "$storage_driver" --root "$work/storage" --runroot "$work/run" "$@"; }
 
 # A stand-in for debian:12-slim. A host whose downloads need a certificate of its own lends it.
 make_base() {

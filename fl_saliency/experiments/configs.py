@@ -3,7 +3,7 @@
 import platform
 import subprocess
 from dataclasses import asdict, dataclass, fields
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -119,11 +119,29 @@ class EvaluationConfig(ProtocolFlags):
 
 def environment_record() -> dict[str, Any]:
     """Versions and git commit, for config.json."""
-    packages = ("fl-saliency", "tensorflow", "keras", "numpy", "ale-py", "opencv-python-headless")
+    found = {name: number for name in _PACKAGES if (number := _version(name))}
     return {
-        "versions": {"python": platform.python_version(), **{p: version(p) for p in packages}},
+        "versions": {"python": platform.python_version(), **found},
         "git_commit": _git_commit(),
     }
+
+
+_PACKAGES = (
+    "fl-saliency",
+    "tensorflow",
+    "tensorflow-cpu",  # in the Docker image: the same release without the GPU's kernels
+    "keras",
+    "numpy",
+    "ale-py",
+    "opencv-python-headless",
+)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _git_commit() -> str | None:
