@@ -17,7 +17,7 @@ from fl_saliency.envs.pixels import FramePooler
 from fl_saliency.envs.protocol import Protocol
 from fl_saliency.seeding import derive_seed
 
-__all__ = ["AtariGame", "FinishedGame", "NoopDraw", "draw_noops"]
+__all__ = ["AtariGame", "FinishedGame", "GameState", "NoopDraw", "draw_noops"]
 
 NoopDraw = Callable[[np.random.Generator, int], int]
 """Draws the number of no-op frames of a game from its generator and `noop_max`."""
@@ -39,6 +39,18 @@ class FinishedGame:
     length: int
     frames: int
     end: str
+
+
+@dataclass(frozen=True, slots=True)
+class GameState:
+    """A moment of a game, as what was done in it."""
+
+    episode: int
+    """How many games the env had finished before."""
+    hidden: int
+    """Hidden opening actions that the game began with."""
+    actions: UInt8Array
+    """The actions since, uint8 [n]."""
 
 
 class AtariGame:
@@ -69,38 +81,54 @@ class AtariGame:
         self._draw_noops = noops
         self._ale = load_game(protocol.game)
         full = self._ale.getLegalActionSet()
-        actions = full if protocol.full_action_set else self._ale.getMinimalActionSet()
-        meanings = protocol.action_meanings
-        self._actions = actions
+        self._actions = full if protocol.full_action_set else self._ale.getMinimalActionSet()
         # The emulator's own no-op: two games' minimal sets have none.
         self._noop = full[0]
-        self._fire = protocol.fire_reset and meanings[1] == "FIRE" and len(meanings) >= 3
+        self._opening = self._actions[1:3] if _wants_fire(protocol) else []
+        self._ale.reset_game()
+        self._power_on = self._ale.cloneState(include_rng=True)
         self._pooler = FramePooler(
             self._ale, max_pool=protocol.max_pool, size=protocol.size, screen=screen
         )
+        self._first_screen = self._pooler.indices()
         frame = (protocol.size, protocol.size)
         self._stack = [np.zeros(frame, np.uint8) for _ in range(protocol.stack)]
         self._finished: list[FinishedGame] = []
 
     def reset(self) -> None:
         """Drop the game being played and start this env over, with its first game."""
-        self._episode = 0
-        self._finished.clear()
-        self._new_game()
-        self._fire_start()
-        self._observe(clear=True)
+        self._start(episode=0, hidden=len(self._opening))
 
     def step(self, action: int) -> tuple[float, bool]:
         """Play action number `action`; return the raw reward and whether an episode ended.
 
         After an end, hidden steps have led to the first observation of the next life or game.
         """
+        self._history.append(action)
         reward, done = self._life_step(self._actions[action])
         if done:
-            self._next_life()
-            self._fire_start()
+            self._next_life(hidden=len(self._opening))
+            self._open(len(self._opening))
         self._observe(clear=done)
         return reward, done
+
+    def get_state(self) -> GameState:
+        """What `set_state` needs to come back to this moment of this game."""
+        return GameState(
+            episode=self._episode,
+            hidden=self._hidden,
+            actions=np.frombuffer(bytes(self._history), np.uint8),
+        )
+
+    def set_state(self, state: GameState) -> None:
+        """Play the game of `state`, got from an env with the same arguments, up to that moment.
+
+        The emulator's own snapshots are not used for this: in some games (Qbert, Tetris) one that
+        is taken in play goes on differently.
+        """
+        self._start(episode=state.episode, hidden=state.hidden)
+        for action in state.actions.tolist():
+            self.step(action)
 
     def collect(self) -> list[FinishedGame]:
         """The games that ended since the last call."""
@@ -109,7 +137,14 @@ class AtariGame:
 
     # The wrappers, innermost first -------------------------------------------------------------
 
-    def _new_game(self) -> None:
+    def _start(self, *, episode: int, hidden: int) -> None:
+        self._episode = episode
+        self._finished.clear()
+        self._new_game(hidden)
+        self._open(hidden)
+        self._observe(clear=True)
+
+    def _new_game(self, hidden: int) -> None:
         seed = derive_seed("env", self._seed, self._env, self._episode)
         rng = np.random.default_rng(seed)
         played = self._noop_start(rng)
@@ -121,26 +156,39 @@ class AtariGame:
         self._last_action = self._noop
         self._over = False
         self._lives = self._ale.lives()
-        self._pooler.grab_both()
+        self._hidden, self._history = hidden, bytearray()
 
     def _noop_start(self, rng: np.random.Generator) -> int:
-        """Start the emulator's game; return the no-op frames since the last restart."""
-        self._ale.reset_game()
-        if not self._protocol.noop_max:
-            return 0
+        """Start the emulator's game and take its screen; return the no-op frames since."""
+        self._switch_on()
         played = 0
-        for _ in range(self._draw_noops(rng, self._protocol.noop_max)):
-            self._ale.act(self._noop)
-            played += 1
-            if self._ale.game_over():
-                self._ale.reset_game()
-                played = 0
+        if self._protocol.noop_max:
+            for _ in range(self._draw_noops(rng, self._protocol.noop_max)):
+                self._ale.act(self._noop)
+                played += 1
+                if self._ale.game_over():
+                    self._switch_on()
+                    played = 0
+        if played:
+            self._pooler.take_both()
+        else:  # a snapshot has no picture
+            self._pooler.show(self._first_screen)
         return played
 
-    def _skip(self, action: ale_py.Action, *, grab: bool = True) -> float:
+    def _switch_on(self) -> None:
+        """The emulator as after loading the game, whatever was played before.
+
+        A reset keeps the console's memory, from which some games (BeamRider, Tennis) go on. A
+        snapshot lacks the half-drawn frame, which a reset empties. Together they are exact; to load
+        the game again is too, but takes ten times as long.
+        """
+        self._ale.reset_game()
+        self._ale.restoreState(self._power_on)
+
+    def _skip(self, action: ale_py.Action, *, take: bool = True) -> float:
         """One agent step of the running game; sets `_over` and records the game if it ended."""
         skip = self._protocol.frame_skip
-        reward, end, moved = 0.0, "", not grab
+        reward, end, moved = 0.0, "", not take
         for left in range(skip - 1, -1, -1):
             reward += self._ale.act(self._sticky(action))
             self._frames += 1
@@ -148,10 +196,8 @@ class AtariGame:
                 end = "game_over"
             elif self._frames >= self._limit:
                 end = "truncated"
-            if grab and left == 1:
-                moved |= self._pooler.grab_first()
-            elif grab and left == 0:
-                moved |= self._pooler.grab_last()
+            if take and left < 2:
+                moved |= self._take(first=left == 1)
             if end:
                 break
         self._return += reward
@@ -162,6 +208,13 @@ class AtariGame:
         if end:
             self._finish(end)
         return reward
+
+    def _take(self, *, first: bool) -> bool:
+        if first:
+            return self._pooler.take_first()
+        if self._protocol.frame_skip == 1:
+            return self._pooler.take_both()
+        return self._pooler.take_last()
 
     def _sticky(self, action: ale_py.Action) -> ale_py.Action:
         probability = self._protocol.repeat_action_probability
@@ -192,23 +245,23 @@ class AtariGame:
         lost = self._protocol.episodic_life and 0 < self._lives < before
         return reward, self._over or lost
 
-    def _next_life(self, *, grab: bool = True) -> None:
-        """A new game if the last one ended; else a hidden no-op leads on to the next life."""
-        if not self._over:
-            self._skip(self._noop, grab=grab)
-            self._lives = self._ale.lives()
-        if self._over:  # before, or on the hidden step, where Baselines crashes
-            self._new_game()
+    def _next_life(self, *, hidden: int, take: bool = True) -> None:
+        """A new game if the last one ended; else a hidden no-op leads on to the next life.
 
-    def _fire_start(self) -> None:
-        """Hidden FIRE and action 2, in games that want FIRE to start."""
-        if not self._fire:
-            return
-        if self._life_step(self._actions[1])[1]:
-            self._next_life()
-        if self._life_step(self._actions[2])[1]:
-            # Baselines shows the screen of action 2, whatever came after it in the same game.
-            self._next_life(grab=False)
+        `hidden` is the number of hidden opening actions that are to follow.
+        """
+        if not self._over:
+            self._skip(self._noop, take=take)
+            self._lives = self._ale.lives()
+        if self._over:  # before, or on the hidden no-op, after which Baselines crashes
+            self._new_game(hidden)
+
+    def _open(self, hidden: int) -> None:
+        """Play the last `hidden` opening actions: FIRE and action 2, in games that want FIRE."""
+        for left in range(hidden - 1, -1, -1):
+            if self._life_step(self._opening[-1 - left])[1]:
+                # Baselines shows the screen of the last one, whatever follows in the same game.
+                self._next_life(hidden=left, take=left > 0)
 
     def _observe(self, *, clear: bool) -> None:
         """Push the pooled frame onto the stack, which is empty after an end."""
@@ -219,3 +272,8 @@ class AtariGame:
         self._pooler.frame(newest)
         self._stack.append(newest)
         cv2.merge(self._stack, dst=self._observation)
+
+
+def _wants_fire(protocol: Protocol) -> bool:
+    meanings = protocol.action_meanings
+    return protocol.fire_reset and len(meanings) >= 3 and meanings[1] == "FIRE"

@@ -1,5 +1,6 @@
 """Atari game ids, their ROM names, and what the emulator says of each game."""
 
+import difflib
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -51,14 +52,22 @@ def game_of(env_id: str) -> tuple[str, str]:
     match = _ID.fullmatch(env_id)
     games = playable_games()
     if match is None or match["title"] not in games:
-        known = [f"{name}NoFrameskip-v4" for name in games] + [f"ALE/{name}-v5" for name in games]
-        raise unknown_choice("env id", env_id, known)
+        raise _unknown(env_id)
     game = games[match["title"]]
     if match["ale"] and not match["kind"] and match["v"] == "5":
         return game, "v5"
     if not match["ale"] and match["kind"] == "NoFrameskip" and match["v"] == "4":
         return game, "v4"
     raise InputError(_refusal(env_id, match))
+
+
+def _unknown(env_id: str) -> InputError:
+    forms = ("{}NoFrameskip-v4", "ALE/{}-v5")
+    known = [form.format(name) for form in forms for name in playable_games()]
+    if difflib.get_close_matches(env_id, known, n=1, cutoff=0.5):
+        return unknown_choice("env id", env_id, known)
+    expected = " or ".join(form.format("<Game>") for form in forms)
+    return InputError(f"unknown env id {env_id!r}; expected {expected}, such as {known[0]!r}")
 
 
 def _refusal(env_id: str, match: re.Match[str]) -> str:

@@ -4,8 +4,6 @@ The emulator hands out palette indices, one byte a pixel. Pooling two screens is
 table over pairs of indices, done only where a pixel changed since the frame before.
 """
 
-from typing import Any
-
 import ale_py
 import cv2
 import numpy as np
@@ -14,12 +12,12 @@ from fl_saliency.base import IntArray, UInt8Array
 
 __all__ = ["FramePooler"]
 
-# Above this share of changed pixels, looking all pairs up is faster than picking them out.
+# With more than one in so many pixels changed, looking all pairs up is faster than picking some.
 _MANY = 8
 
 
 class _Palette:
-    """The colours of a game, learned from the emulator as they first appear on a screen.
+    """The colours of one game, learned from the emulator as they first appear on a screen.
 
     They depend on the console (NTSC or PAL) that the game was made for.
     """
@@ -27,13 +25,13 @@ class _Palette:
     def __init__(self, max_pool: str) -> None:
         self._max_pool = max_pool
         self._known = np.zeros(256, bool)
-        self.rgb = np.zeros((256, 3), np.uint8)
         self._grey = np.zeros(256, np.uint8)
+        self.rgb = np.zeros((256, 3), np.uint8)
         self.pooled = np.zeros(256 * 256, np.uint8)
-        """Grey of a pixel that was colour i, then colour j, at [256 * i + j]."""
+        """Grey of a pixel that had colour i, then colour j, at [256 * i + j]."""
 
     def learn(self, ale: ale_py.ALEInterface, screen: UInt8Array, colours: UInt8Array) -> None:
-        """Make sure that all `colours`, which `screen` (now shown) has, are known."""
+        """Make sure that `colours`, some of those on `screen`, which is shown now, are known."""
         if self._known[colours].all():
             return
         new, where = np.unique(screen, return_index=True)
@@ -46,69 +44,70 @@ class _Palette:
         if self._max_pool == "grey":
             return np.maximum(self._grey[:, None], self._grey[None, :])
         pairs = np.maximum(self.rgb[:, None], self.rgb[None, :])
-        grey: UInt8Array = cv2.cvtColor(pairs, cv2.COLOR_RGB2GRAY)
-        return grey
+        table: UInt8Array = cv2.cvtColor(pairs, cv2.COLOR_RGB2GRAY)
+        return table
 
 
 class FramePooler:
-    """Grabs screens of one emulator and pools the last two."""
+    """Takes screens of one emulator and pools the last two."""
 
     def __init__(
         self, ale: ale_py.ALEInterface, *, max_pool: str, size: int, screen: UInt8Array | None
     ) -> None:
-        """`screen`, uint8 [H, W, 3], is where the pooled RGB screen goes, if that is wanted."""
-        height, width = ale.getScreenDims()
+        """Begin with the present screen.
+
+        `screen`, uint8 [H, W, 3], receives the pooled RGB screen, if that is wanted.
+        """
         self._ale = ale
         self._palette = _Palette(max_pool)
-        self._size = size
-        self._first = np.zeros((height, width), np.uint8)
-        self._last = np.zeros((height, width), np.uint8)
-        self._spare = np.zeros((height, width), np.uint8)
-        self._grey = np.zeros((height, width), np.uint8)
-        self._pairs = np.zeros((height, width), np.uint16)
+        self._size = (size, size)
         self._screen = screen
-        self._changed: list[IntArray] = []
-        self._everything = np.arange(height * width)
-        self.forget()
+        present: UInt8Array = ale.getScreen()
+        self._palette.learn(ale, present, present.reshape(-1))
+        self._first, self._last, self._spare = present.copy(), present.copy(), present.copy()
+        self._grey = np.zeros_like(present)
+        self._pairs = np.zeros(present.shape, np.uint16)
+        # Pixels of the pair that `_grey` does not show yet; at first all.
+        self._changed: list[IntArray] = [np.arange(present.size)]
 
-    def forget(self) -> None:
-        """Take nothing over from the frames before, such as after their buffers were touched."""
-        self._changed = [self._everything]
-        self._stale = True
-
-    def grab_first(self) -> bool:
-        """Take the present screen as the first of a pair; True if it changed."""
-        self._first, self._spare, changed = self._grab(self._first)
+    def take_first(self) -> bool:
+        """Take the present screen as the first of a pair; True if it is another than before."""
+        self._first, self._spare, changed = self._take(self._first)
         return changed
 
-    def grab_last(self) -> bool:
-        """Take the present screen as the last of a pair; True if it changed."""
-        self._last, self._spare, changed = self._grab(self._last)
+    def take_last(self) -> bool:
+        """Take the present screen as the last of a pair; True if it is another than before."""
+        self._last, self._spare, changed = self._take(self._last)
         return changed
 
-    def grab_both(self) -> None:
-        """Take the present screen as both of a pair: nothing is pooled."""
-        self.grab_first()
-        self.grab_last()
+    def take_both(self) -> bool:
+        """Take the present screen as both of a pair, so that nothing is pooled; True if new."""
+        return self.take_first() | self.take_last()
 
-    def _grab(self, before: UInt8Array) -> tuple[UInt8Array, UInt8Array, bool]:
+    def show(self, indices: UInt8Array) -> None:
+        """Take `indices` [H, W], a screen that was taken before, as both of a pair."""
+        self._first[:], self._last[:] = indices, indices
+        self._changed = [np.arange(indices.size)]
+
+    def indices(self) -> UInt8Array:
+        """A copy of the last screen taken, as palette indices, uint8 [H, W]."""
+        return self._last.copy()
+
+    def _take(self, before: UInt8Array) -> tuple[UInt8Array, UInt8Array, bool]:
         now = self._spare
         self._ale.getScreen(now)
         changed = (now != before).reshape(-1).nonzero()[0]
-        if self._stale or changed.size:
-            colours = now.reshape(-1)[self._everything if self._stale else changed]
-            self._palette.learn(self._ale, now, colours)
+        if changed.size:
+            self._palette.learn(self._ale, now, now.reshape(-1)[changed])
             self._changed.append(changed)
         return now, before, changed.size > 0
 
     def frame(self, out: UInt8Array) -> None:
-        """Write the pooled, grey, resized frame to `out`, uint8 [size, size]; update the screen."""
+        """Write the pooled, grey, resized frame to `out` uint8 [size, size]; update the screen."""
         if self._changed:
             self._pool(np.concatenate(self._changed))
             self._changed = []
-        self._stale = False
-        size = (self._size, self._size)
-        cv2.resize(self._grey, size, dst=out, interpolation=cv2.INTER_AREA)
+        cv2.resize(self._grey, self._size, dst=out, interpolation=cv2.INTER_AREA)
 
     def _pool(self, changed: IntArray) -> None:
         first, last = self._first.reshape(-1), self._last.reshape(-1)
@@ -123,7 +122,3 @@ class FramePooler:
             rgb = self._palette.rgb
             pooled = np.maximum(rgb[first[changed]], rgb[last[changed]])
             self._screen.reshape(-1, 3)[changed] = pooled
-
-    def get_state(self) -> dict[str, Any]:
-        """The pair of screens, as arrays."""
-        return {"first": self._first.copy(), "last": self._last.copy()}

@@ -1,6 +1,5 @@
 """A vector of Atari envs with Baselines' rules, played by worker processes in shared memory."""
 
-import os
 import time
 from collections import deque
 from dataclasses import asdict, dataclass, replace
@@ -76,7 +75,7 @@ class AtariVectorEnv:
         allocate(spec)
         self._buffers = spec.buffers()
         self._pending: deque[tuple[range, list[int]]] = deque()
-        count = min(num_envs, len(os.sched_getaffinity(0)) if workers is None else workers)
+        count = min(num_envs, _cores() if workers is None else workers)
         self._groups: list[EnvGroup | WorkerProcess] = []
         try:
             self._start(spec, count)
@@ -193,6 +192,12 @@ def _selected(active: BoolArray | None, envs: range) -> list[int]:
     if mask.shape != (len(envs),) or mask.dtype != np.bool_:
         raise ValueError(f"active {mask.dtype} {mask.shape}: expected bool ({len(envs)},)")
     return [env for env, chosen in zip(envs, mask.tolist(), strict=True) if chosen]
+
+
+def _cores() -> int:
+    from joblib import cpu_count  # knows of affinity and container limits; workers need it not
+
+    return int(cpu_count())
 
 
 def _check_arguments(num_envs: int, workers: int | None, max_episode_frames: int | None) -> None:

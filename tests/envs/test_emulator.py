@@ -1,0 +1,250 @@
+"""Rules of one game that the golden rollouts do not reach."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fl_saliency.envs import resolve_protocol
+from fl_saliency.envs.emulator import GameState
+from tests.envs.playing import make_game, play, protocol_screen
+
+BREAKOUT = resolve_protocol("BreakoutNoFrameskip-v4")
+DEFECT = json.loads((Path(__file__).parents[1] / "golden/timelimit_defect.json").read_text())
+NOOP, FIRE = 0, 1
+
+
+def ends(game, actions):
+    """[step, [(length, end), ...]] of the steps with a done, and all games, in order."""
+    game.reset()
+    found = []
+    for i, action in enumerate(actions):
+        _, done = game.step(action)
+        games = [(g.length, g.end) for g in game.collect()]
+        if done or games:
+            found.append((i, games))
+        assert done or not games
+    return found
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "limit == step that loses the life",
+        "limit hits FireReset step(2)",
+        "limit one agent step later",
+    ],
+)
+def test_a_limit_ends_games_where_the_original_ends_them(case):
+    golden = DEFECT[case]
+    game, *_ = make_game(BREAKOUT, max_episode_frames=4 * golden["max_eplen"])
+    dones = golden["dones(i, monitor steps used, done, episode info)"]
+    found = ends(game, [FIRE] * 120)
+    assert [i for i, _ in found][: len(dones)] == [done[0] for done in dones]
+    lengths = [length for _, games in found for length, _ in games]
+    assert lengths[:4] == golden["monitor_episode_lengths"]
+
+
+@pytest.mark.parametrize("agent_steps", [26, 27, 28])
+def test_a_limit_on_a_hidden_step_loses_no_game_and_starts_the_next(agent_steps):
+    # The life is lost on step 25; 26 is the hidden no-op, 27 FIRE, 28 action 2.
+    game, observation, _ = make_game(BREAKOUT, max_episode_frames=4 * agent_steps)
+    found = ends(game, [FIRE] * 120)
+    games = [item for _, items in found for item in items]
+    assert len(games) >= 4
+    assert set(games) == {(agent_steps, "truncated")}
+    assert observation[..., -1].any()
+
+
+def test_a_limit_shorter_than_the_opening_ends_a_game_each_hidden_step():
+    game, *_ = make_game(BREAKOUT, max_episode_frames=4)
+    game.reset()
+    assert [g.length for g in game.collect()] == [1, 1]
+    _, done = game.step(NOOP)
+    assert done
+    assert [(g.episode, g.length, g.frames) for g in game.collect()] == [
+        (2, 1, 4),
+        (3, 1, 4),
+        (4, 1, 4),
+    ]
+
+
+def test_a_limit_within_a_skip_cuts_at_the_exact_frame():
+    game, *_ = make_game(BREAKOUT, max_episode_frames=42)
+    game.reset()
+    steps = 0
+    while not game.step(NOOP)[1]:
+        steps += 1
+    (record,) = game.collect()
+    assert (record.frames, record.length, record.end) == (42, 11, "truncated")
+
+
+def test_the_protocol_limit_counts_no_op_frames():
+    protocol = resolve_protocol("BreakoutNoFrameskip-v4", max_frames=100)
+    game, *_ = make_game(protocol, noops=lambda rng, noop_max: 17)
+    game.reset()
+    while not game.step(NOOP)[1]:
+        pass
+    assert game.collect()[0].frames == 83
+
+
+def test_holding_no_op_ends_as_stalled():
+    protocol = resolve_protocol("BreakoutNoFrameskip-v4", fire_reset=False, stall_frames=600)
+    game, *_ = make_game(protocol)
+    game.reset()
+    steps = 0
+    while not game.step(NOOP)[1]:
+        steps += 1
+    (record,) = game.collect()
+    assert (record.end, record.reward, record.length) == ("stalled", 0.0, steps + 1)
+    # The screen comes to rest soon after the start.
+    assert 600 <= record.frames < 700
+
+
+def test_a_game_counts_as_stalled_before_a_console_goes_into_its_attract_mode():
+    assert BREAKOUT.stall_frames < 65_536
+
+
+def test_a_reward_or_a_moving_screen_is_no_stall():
+    protocol = resolve_protocol("PongNoFrameskip-v4", stall_frames=40)
+    game, observation, _ = make_game(protocol)
+    played = play(game, observation, [NOOP] * 300)
+    assert not played.games
+
+
+def test_an_episode_is_the_game_and_its_length_counts_every_step_of_all_lives():
+    game, *_ = make_game(BREAKOUT)
+    game.reset()
+    lives, steps, reward = 0, 0, 0.0
+    while True:
+        raw, done = game.step(FIRE)
+        steps, lives, reward = steps + 1, lives + done, reward + raw
+        games = game.collect()
+        if games:
+            break
+    assert lives == 5
+    # Hidden: FIRE and 2 at the start, no-op, FIRE and 2 after each of four lost lives.
+    assert [(g.length, g.end, g.episode) for g in games] == [(steps + 2 + 4 * 3, "game_over", 0)]
+    assert games[0].frames <= 4 * games[0].length
+
+
+def test_without_episodic_life_only_the_game_ends():
+    protocol = resolve_protocol("BreakoutNoFrameskip-v4", episodic_life=False)
+    game, observation, _ = make_game(protocol)
+    played = play(game, observation, [FIRE] * 200)
+    assert sum(played.dones) == len(played.games) > 0
+
+
+def test_the_stack_is_cleared_at_a_lost_life():
+    game, observation, _ = make_game(BREAKOUT)
+    game.reset()
+    while not game.step(FIRE)[1]:
+        assert observation[..., -1].any()
+    assert not observation[..., :-1].any()
+    assert observation[..., -1].any()
+
+
+@pytest.mark.parametrize("title", ["Breakout", "BeamRider", "Berzerk", "Solaris", "Qbert"])
+def test_reset_in_play_starts_the_same_game_as_a_new_env(title):
+    # BeamRider, Berzerk and Solaris go on from the console's memory after an emulator's reset.
+    for noop_max in (30, 0):
+        protocol = resolve_protocol(f"{title}NoFrameskip-v4", noop_max=noop_max)
+        actions = np.random.default_rng(0).integers(protocol.num_actions, size=60)
+        game, observation, screen = make_game(protocol, screen=True)
+        first = play(game, observation, actions, screen)
+        again = play(game, observation, actions, screen)
+        np.testing.assert_array_equal(first.observations, again.observations)
+        np.testing.assert_array_equal(first.screens, again.screens)
+
+
+def test_seeds_give_each_game_its_own_no_ops():
+    drawn = []
+
+    def draw(rng, noop_max):
+        drawn.append(int(rng.integers(1, noop_max + 1)))
+        return drawn[-1]
+
+    for env in (0, 1):
+        game, *_ = make_game(BREAKOUT, env=env, max_episode_frames=40, noops=draw)
+        game.reset()
+        for _ in range(30):
+            game.step(NOOP)
+    assert min(drawn) >= 1
+    assert max(drawn) <= 30
+    assert len(set(drawn)) > 3
+
+
+def test_sticky_actions_repeat_the_action_played_last():
+    protocol = resolve_protocol("ALE/Breakout-v5", repeat_action_probability=0.25)
+    game, *_ = make_game(protocol)
+    game.reset()
+    wanted = [game._actions[i % 4] for i in range(4000)]
+    played = [game._sticky(action) for action in wanted]
+    before = [game._last_action, *played]
+    repeated = np.array([p != w for p, w in zip(played, wanted, strict=True)])
+    assert all(p in (w, b) for p, w, b in zip(played[1:], wanted[1:], before[1:], strict=False))
+    # Wanted actions always change, so a repeat shows unless it repeats what was wanted.
+    assert 0.19 < repeated.mean() < 0.26
+
+
+def test_sticky_games_differ_by_seed_and_repeat_with_it():
+    protocol = resolve_protocol("ALE/Breakout-v5")
+    actions = np.random.default_rng(0).integers(4, size=60)
+
+    def observations(seed):
+        game, observation, _ = make_game(protocol, seed=seed)
+        return np.array(play(game, observation, actions).observations)
+
+    np.testing.assert_array_equal(observations(1), observations(1))
+    assert (observations(1) != observations(2)).any()
+
+
+def test_frame_skip_counts_emulator_frames():
+    for skip in (1, 2, 4, 5):
+        protocol = resolve_protocol("PongNoFrameskip-v4", frame_skip=skip, fire_reset=False)
+        game, *_ = make_game(protocol, max_episode_frames=20 * skip)
+        game.reset()
+        while not game.step(NOOP)[1]:
+            pass
+        (record,) = game.collect()
+        assert (record.frames, record.length) == (20 * skip, 20)
+
+
+def test_ghosts_that_blink_are_all_on_the_pooled_frame():
+    # Pac-Man draws one ghost a frame; a skip of 4 without pooling would show one only.
+    protocol = resolve_protocol("PacmanNoFrameskip-v4")
+    game, _, screen = make_game(protocol, screen=True)
+    game.reset()
+    for _ in range(60):
+        game.step(NOOP)
+    pooled = len(np.unique(screen.reshape(-1, 3), axis=0))
+    bare = len(np.unique(game._ale.getScreenRGB().reshape(-1, 3), axis=0))
+    assert pooled >= bare
+
+
+@pytest.mark.parametrize("title", ["Breakout", "Qbert"])
+def test_a_game_is_restored_from_what_was_done_in_it(title):
+    # Limits that end games on hidden steps too, so that the next begins with a shorter opening.
+    protocol = resolve_protocol(f"{title}NoFrameskip-v4")
+    actions = np.random.default_rng(3).integers(protocol.num_actions, size=127)
+    game, observation, _ = make_game(protocol, max_episode_frames=27 * 4)
+    play(game, observation, actions[:97])
+    state = game.get_state()
+    assert 0 < state.actions.size < 28
+    going_on = [(game.step(int(a)), observation.copy()) for a in actions[97:]]
+
+    other, seen, _ = make_game(protocol, max_episode_frames=27 * 4)
+    other.set_state(GameState(state.episode, state.hidden, state.actions.copy()))
+    for action, (result, wanted) in zip(actions[97:], going_on, strict=True):
+        assert other.step(int(action)) == result
+        np.testing.assert_array_equal(seen, wanted)
+    assert other.collect() == game.collect()
+
+
+def test_games_without_a_no_op_in_their_minimal_set_can_be_played():
+    protocol = resolve_protocol("VideoCheckersNoFrameskip-v4")
+    assert "NOOP" not in protocol.action_meanings
+    game, observation, screen = make_game(protocol, screen=True)
+    play(game, observation, [0, 1, 2, 3] * 3, screen)
+    assert screen.shape[:2] == protocol_screen(protocol)

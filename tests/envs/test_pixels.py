@@ -1,0 +1,71 @@
+"""Pooling by palette against pooling in RGB, for games of both consoles and all screen heights."""
+
+import ale_py
+import cv2
+import numpy as np
+import pytest
+
+from fl_saliency.envs.games import load_game
+from fl_saliency.envs.pixels import FramePooler
+
+
+def warp(grey):
+    return cv2.resize(grey, (84, 84), interpolation=cv2.INTER_AREA)
+
+
+@pytest.mark.parametrize("game", ["ms_pacman", "air_raid", "carnival", "riverraid"])
+@pytest.mark.parametrize("max_pool", ["rgb", "grey"])
+def test_pooled_frames_equal_pooling_the_emulators_own_images(game, max_pool):
+    ale = load_game(game)
+    ale.reset_game()
+    screen = np.zeros((*ale.getScreenDims(), 3), np.uint8)
+    pooler = FramePooler(ale, max_pool=max_pool, size=84, screen=screen)
+    actions = ale.getMinimalActionSet()
+    rng = np.random.default_rng(0)
+    out = np.zeros((84, 84), np.uint8)
+    for _ in range(80):
+        pair = []
+        for take in (pooler.take_first, pooler.take_last):
+            ale.act(actions[rng.integers(len(actions))])
+            take()
+            pair.append((ale.getScreenRGB(), ale.getScreenGrayscale()))
+        pooler.frame(out)
+        rgb = np.maximum(pair[0][0], pair[1][0])
+        grey = np.maximum(pair[0][1], pair[1][1])
+        if max_pool == "rgb":
+            grey = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)
+        np.testing.assert_array_equal(out, warp(grey))
+        np.testing.assert_array_equal(screen, rgb)
+
+
+def test_take_tells_whether_the_screen_changed():
+    ale = load_game("breakout")
+    ale.reset_game()
+    pooler = FramePooler(ale, max_pool="rgb", size=84, screen=None)
+    assert not pooler.take_last()
+    for _ in range(60):  # FIRE launches the ball, which appears after a while
+        ale.act(ale_py.Action.FIRE)
+    assert pooler.take_last()
+    assert not pooler.take_last()
+
+
+def test_grey_pooling_equals_ale_pys_own_vector_env():
+    env = ale_py.AtariVectorEnv(
+        "ms_pacman", num_envs=1, noop_max=0, use_fire_reset=False, frameskip=4, maxpool=True
+    )
+    theirs, _ = env.reset(seed=0)
+    ale = load_game("ms_pacman")
+    ale.reset_game()
+    pooler = FramePooler(ale, max_pool="grey", size=84, screen=None)
+    out = np.zeros((84, 84), np.uint8)
+    actions = ale.getMinimalActionSet()
+    for i in range(120):
+        theirs, *_ = env.step(np.array([i % 9]))
+        for left in (3, 2, 1, 0):
+            ale.act(actions[i % 9])
+            if left == 1:
+                pooler.take_first()
+        pooler.take_last()
+        pooler.frame(out)
+        np.testing.assert_array_equal(theirs[0, -1], out)
+    env.close()
