@@ -234,7 +234,8 @@ def test_what_the_dockerfile_copies_is_there_and_not_ignored() -> None:
     copies = re.findall(r"^COPY (?!--from)(.*) \S+$", read("Dockerfile"), re.M)
     sources = {source for copy in copies for source in copy.split()} - {"."}
     assert sources <= allowed
-    assert {"pyproject.toml", "fl_saliency", "streaming-image-env"} <= allowed
+    built_from = {"pyproject.toml", PROJECT["readme"], *PROJECT["license-files"]}
+    assert built_from | {"fl_saliency", "streaming-image-env"} <= allowed
     assert all((ROOT / name).exists() for name in allowed)
 
 
