@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -29,8 +28,8 @@ __all__ = [
     "TrialError",
     "TrialRef",
     "audit_trials",
+    "find_all_trials",
     "find_trials",
-    "list_games",
     "open_trial",
 ]
 
@@ -118,12 +117,7 @@ class Trial:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *details: object) -> None:
         self.close()
 
 
@@ -201,11 +195,6 @@ def _checked_labels(ref: TrialRef, path: Path, store: FrameStore) -> Labels:
     return labels
 
 
-def list_games(directory: Path) -> list[str]:
-    """The games whose trials meta_data.csv of `directory` lists, sorted; errors as find_trials."""
-    return sorted({row.game for row in read_metadata(directory)})
-
-
 def find_trials(directory: Path, game: str) -> list[TrialRef]:
     """The trials of `game` (any spelling, or an env id) in `directory`, by number.
 
@@ -214,14 +203,29 @@ def find_trials(directory: Path, game: str) -> list[TrialRef]:
     is missing, the game is unknown, or nothing of it is there.
     """
     rows = read_metadata(directory)
-    known = sorted({*GAMES, *(row.game for row in rows)})
-    name = canonical_game(game, known)
-    meta = {row.number: row for row in rows if row.game == name}
-    found = _found_trials(directory, name, meta)
+    name = canonical_game(game, sorted({*GAMES, *(row.game for row in rows)}))
+    refs = _trials(directory, rows, name)
+    if all(ref.absent for ref in refs):
+        raise InputError(f"Atari-HEAD folder {directory}: it holds no trial of {name}")
+    return refs
+
+
+def find_all_trials(directory: Path) -> list[TrialRef]:
+    """`find_trials` of every game of which there is any trial, by game and number."""
+    rows = read_metadata(directory)
+    games = sorted({*GAMES, *(row.game for row in rows)})
+    each = [_trials(directory, rows, game) for game in games]
+    refs = [ref for refs in each if not all(ref.absent for ref in refs) for ref in refs]
+    if not refs:
+        raise InputError(f"Atari-HEAD folder {directory}: it holds no trial")
+    return refs
+
+
+def _trials(directory: Path, rows: Iterable[MetaRow], game: str) -> list[TrialRef]:
+    meta = {row.number: row for row in rows if row.game == game}
+    found = _found_trials(directory, game, meta)
     seen = {ref.number for ref in found}
     refs = [_with_meta(ref, meta.get(ref.number)) for ref in found]
-    if not refs:
-        raise InputError(f"Atari-HEAD folder {directory}: it holds no trial of {name}")
     refs += [_absent(row) for row in meta.values() if row.number not in seen]
     return sorted(refs, key=lambda ref: (ref.number, ref.name))
 

@@ -10,8 +10,8 @@ from PIL import Image
 from fl_saliency.atari_head.reader import (
     TrialError,
     audit_trials,
+    find_all_trials,
     find_trials,
-    list_games,
     open_trial,
 )
 from fl_saliency.errors import FileFormatError, InputError
@@ -336,10 +336,20 @@ def test_wrong_folders_and_games_are_one_line(tmp_path):
         find_trials(tmp_path, "seaquest")
 
 
-def test_games_are_listed(tmp_path):
-    write_flat(tmp_path)
-    assert list_games(tmp_path) == ["breakout"]
-    assert list_games(GOLDEN) == ["breakout", "ms_pacman"]
+def test_the_trials_of_all_games_that_are_there():
+    refs = find_all_trials(GOLDEN)
+    assert [(ref.game, ref.number) for ref in refs] == [
+        ("breakout", 9901),
+        ("breakout", 9903),
+        ("breakout", 9999),
+        ("ms_pacman", 9902),
+    ]
+
+
+def test_a_folder_without_any_trial_is_one_line(tmp_path):
+    new_meta(tmp_path)
+    with pytest.raises(InputError, match=r"it holds no trial$"):
+        find_all_trials(tmp_path)
 
 
 @pytest.mark.parametrize(
