@@ -96,6 +96,8 @@ class EvaluationConfig(ProtocolFlags):
     """Record a video; of the screen, unless --processed-obs alone is given."""
     output_dir: Path | None = None
     """Folder for the results, new or empty; default: the run directory itself."""
+    extra_import: tuple[str, ...] = ()
+    """Modules to import first, whose @register adds networks."""
     allow_protocol_mismatch: bool = False
     """Play under another protocol than the trained one; the results say so."""
     env_workers: int | None = None

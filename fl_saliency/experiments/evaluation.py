@@ -17,6 +17,7 @@ from fl_saliency.errors import InputError
 from fl_saliency.experiments.configs import EvaluationConfig
 from fl_saliency.experiments.load import LoadedRun, load_run
 from fl_saliency.experiments.plots import plot_returns
+from fl_saliency.networks.registry import import_extra
 from fl_saliency.playback.play import PlayStep, play
 from fl_saliency.render.perception import PerceptionRecorder
 
@@ -47,6 +48,7 @@ def evaluate(config: EvaluationConfig) -> Evaluation:
     Everything is checked before the first file is written (InputError).
     """
     config.check()
+    import_extra(config.extra_import)
     run = load_run(config.experiment_dir, seed=config.eval_seed)
     protocol, differences = _protocol(config, run)
     directory = _output_dir(config)

@@ -9,7 +9,7 @@ from fl_saliency.checkpoints.baselines import match_variables, read_model
 from fl_saliency.envs.protocol import Protocol, resolve_protocol
 from fl_saliency.experiments.runs import RunDir, read_config
 from fl_saliency.networks.policy import build_policy, named_variables, set_arrays
-from fl_saliency.networks.registry import get_network, import_extra
+from fl_saliency.networks.registry import get_network
 from fl_saliency.seeding import check_seed, stream
 
 __all__ = ["LoadedRun", "load_run"]
@@ -28,12 +28,13 @@ class LoadedRun:
 def load_run(directory: Path, *, seed: int) -> LoadedRun:
     """Load model.pkl of `directory` into the network that its config.json names.
 
-    `seed` seeds the agent's action sampling. Every variable is matched by name and shape.
+    `seed` seeds the agent's action sampling. Every variable is matched by name and shape. Modules
+    that config.json names are not imported (a stranger's file must not run code): a network of
+    one's own is registered by `--extra-import` before.
     Raises InputError or FileFormatError, naming the file and what is wrong.
     """
     check_seed("--eval-seed", seed)
     config = read_config(directory)
-    import_extra(config.get("extra_import") or ())
     get_network(config["network"])
     protocol = (
         Protocol.from_dict(config["protocol"])
