@@ -75,12 +75,19 @@ def upscale(maps: FloatArray | UInt8Array, shape: tuple[int, int]) -> FloatArray
     OpenCV repeats the edge there instead, and is equal everywhere else.
     """
     grid = np.asarray(maps, dtype=np.float64)
-    below, above, weight = _taps(grid.shape[-2], shape[0])
-    column = weight[:, None]
+    return _stretch(_stretch(grid, -2, shape[0]), -1, shape[1])
+
+
+def _stretch(grid: FloatArray, axis: int, size: int) -> FloatArray:
+    """`grid` with `size` pixels along `axis` (counted from the end), linear in between."""
+    below, above, weight = _taps(grid.shape[axis], size)
+    start = grid.take(below, axis)
     # In this form, pixels between equal neighbours stay equal to the last bit.
-    grid = grid[..., below, :] + (grid[..., above, :] - grid[..., below, :]) * column
-    below, above, weight = _taps(grid.shape[-1], shape[1])
-    return grid[..., below] + (grid[..., above] - grid[..., below]) * weight
+    step = grid.take(above, axis)
+    step -= start
+    step *= weight.reshape(-1, *[1] * (-1 - axis))
+    step += start
+    return step
 
 
 @functools.cache
@@ -99,7 +106,8 @@ def _mirrored(index: IntArray, size: int) -> IntArray:
 
 def upscale_picture(picture: FloatArray | UInt8Array, shape: tuple[int, int]) -> FloatArray:
     """picture [..., h, w, 3] -> float64 [..., height, width, 3], bilinear as `upscale`."""
-    return np.moveaxis(upscale(np.moveaxis(picture, -1, -3), shape), -3, -1)
+    grid = np.asarray(picture, dtype=np.float64)
+    return _stretch(_stretch(grid, -3, shape[0]), -2, shape[1])
 
 
 def draw_raw(
@@ -142,7 +150,8 @@ def stack_pictures(raw: FloatArray | UInt8Array, processed: FloatArray | UInt8Ar
 
 def to_uint8(picture: FloatArray) -> UInt8Array:
     """A picture in 0..1 as uint8, rounded down as the original's video frames are."""
-    return np.clip(picture * 255, 0, 255).astype(np.uint8)
+    levels = picture * 255
+    return np.clip(levels, 0, 255, out=levels).astype(np.uint8)
 
 
 def tile(pictures: UInt8Array) -> UInt8Array:

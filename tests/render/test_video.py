@@ -140,17 +140,17 @@ def test_a_lost_frame_is_an_error_and_leaves_no_file(tmp_path, codec, monkeypatc
     assert list(tmp_path.iterdir()) == []
 
 
-@both_codecs
-def test_an_exception_or_ctrl_c_leaves_no_file(tmp_path, codec):
-    def pictures(failure):
-        yield noise(1, 16, 16)[0]
+def write_then_raise(path, codec, failure):
+    with VideoWriter(path, 16, 16, 30, codec) as writer:
+        writer.add(noise(1, 16, 16)[0])
         raise failure
 
-    path = tmp_path / NAMES[codec]
-    for failure in (RuntimeError, KeyboardInterrupt):
-        with pytest.raises(failure), VideoWriter(path, 16, 16, 30, codec) as writer:
-            for picture in pictures(failure):
-                writer.add(picture)
+
+@pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt])
+@both_codecs
+def test_an_exception_or_ctrl_c_leaves_no_file(tmp_path, codec, failure):
+    with pytest.raises(failure):
+        write_then_raise(tmp_path / NAMES[codec], codec, failure)
     assert list(tmp_path.iterdir()) == []
 
 
