@@ -167,10 +167,10 @@ class _Tally:
 
 def _parse(line: str, order: tuple[int, ...]) -> tuple[str, FrameLabel, int]:
     """(frame id, label, null samples) of one row."""
-    fields = [field.strip() for field in line.split(",")]
+    fields = line.split(",")
     if len(fields) < len(COLUMNS):
         raise _BadRowError(f"{len(fields)} fields, expected {len(COLUMNS)} and the gaze")
-    frame_id, episode, score, duration, reward, action = (fields[place] for place in order)
+    frame_id, episode, score, duration, reward, action = (fields[i].strip() for i in order)
     if not frame_id:
         raise _BadRowError("no frame id")
     gaze, nulls = _gaze(fields[len(COLUMNS) :])
@@ -201,6 +201,10 @@ def _whole(field: str) -> int | None:
     return None if value is None else int(value)
 
 
+def _sample(field: str) -> float:
+    return np.nan if field.lower() in _NULLS else _float(field)
+
+
 def _float(field: str) -> float:
     try:
         return float(field)
@@ -210,8 +214,11 @@ def _float(field: str) -> float:
 
 def _gaze(fields: Sequence[str]) -> tuple[npt.NDArray[np.float64], int]:
     """Samples float64 [K, 2] and how many more were null (not counted in a row of only nulls)."""
-    end = next((i for i in range(len(fields), 0, -1) if fields[i - 1]), 0)  # trailing commas
-    values = [np.nan if field.lower() in _NULLS else _float(field) for field in fields[:end]]
+    end = next((i for i in range(len(fields), 0, -1) if fields[i - 1].strip()), 0)  # ",,,"
+    try:
+        values = list(map(float, fields[:end]))  # nearly every row; they hold millions of numbers
+    except ValueError:
+        values = [_sample(field.strip()) for field in fields[:end]]
     if np.isnan(values).all():
         return np.empty((0, 2)), 0
     if len(values) % 2:

@@ -6,6 +6,7 @@ checksum is known, knows one host only, and takes over Ctrl-C as soon as it is i
 
 import email.utils
 import hashlib
+import itertools
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ LONGEST_WAIT = 300.0
 """A server that asks for a longer wait, in seconds, ends the job instead."""
 
 _CHUNK = 2**13  # what a dropped connection costs at most
+_JSON_CHUNKS = 2**12  # the list of a record's files is far smaller than these 32 MiB
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _READABLE_STATUS = frozenset({200, 206, 416})
 _TRANSIENT_STATUS = frozenset({408, 429, 500, 502, 503, 504})
@@ -144,7 +146,7 @@ class Transfer:
 
         def load() -> bytes:
             with self._get(url, what, {}) as response:
-                return b"".join(_chunks(response))
+                return b"".join(itertools.islice(_chunks(response), _JSON_CHUNKS))
 
         data: bytes = self._persist(what, load, lambda: 0)
         try:
