@@ -6,7 +6,7 @@ PYTEST_ARGS ?= -n logical --maxprocesses 4 --dist loadfile
 
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 # One version of each package for every Python that has wheels of it.
 LOCK := uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 \
 	--no-emit-package streaming-image-env --annotation-style line
@@ -49,6 +49,7 @@ clean: ## remove caches and build products; .venv and results stay
 	rm -rf build dist streaming-image-env/dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
+# --no-compile: compiling all of TensorFlow takes a minute, the part that is imported a second.
 $(INSTALLED): requirements-dev.txt pyproject.toml streaming-image-env/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || { \
 		echo "Python 3.11, 3.12 or 3.13 is needed; '$(PYTHON)' is" \
@@ -56,6 +57,6 @@ $(INSTALLED): requirements-dev.txt pyproject.toml streaming-image-env/pyproject.
 			"Name another one: make PYTHON=python3.12" >&2; exit 1; }
 	@echo "Installing into $(VENV): a few minutes the first time"
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install -r requirements-dev.txt
+	@$(PIP) install --no-compile -r requirements-dev.txt
 	@$(PIP) install --no-deps -e ./streaming-image-env -e .
 	@touch $@
