@@ -131,7 +131,9 @@ def draw_processed(
     """What the network saw: newest uint8 [..., h, w] -> RGB float32 [..., h, w, 3] in 0..1.
 
     Red is `fixations` (counts, capped at 1; without any it is 0), green is saliency (0..1), blue
-    is the newest frame of the stack. A video decoded as RGB shows green maps on blue pictures.
+    is the newest frame of the stack. Videos decode to these colours, as the original's do (it
+    swaps channels only because its writer wants BGR): its processed pictures hold no red, and
+    Breakout's uppermost bricks are red in its raw ones.
     """
     red = np.zeros(newest.shape) if fixations is None else np.minimum(fixations, 1)
     return np.stack([red, saliency, _unit(newest)], axis=-1).astype(np.float32)

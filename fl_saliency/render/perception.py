@@ -30,6 +30,7 @@ __all__ = ["PerceptionRecorder", "VideoReport", "save_still"]
 
 _OBSERVED = (84, 84)
 _SMALL = 200
+"""A drawn picture of at most this many pixels a side (observations alone) is shown larger."""
 _PLAYABLE = 4096
 """Widest and highest H.264 picture that hardware decoders commonly take, in pixels."""
 

@@ -176,6 +176,14 @@ def test_a_finished_env_keeps_its_last_picture_dimmed_and_does_not_set_the_maxim
         np.testing.assert_array_equal(frame[370:], expected[0, 370:] // 3)
 
 
+def test_a_frame_in_which_no_env_plays_any_more_is_all_dimmed(tmp_path):
+    steps = game(2, 2)
+    report = record(tmp_path, steps, active=[[True, True], [False, False]])
+    first, second = decode(tmp_path / "perception.mkv")
+    np.testing.assert_array_equal(second, first // 3)
+    assert report.still_frame == 0
+
+
 def test_an_env_that_never_played_is_black(tmp_path):
     steps = game(2, 2)
     record(tmp_path, steps, active=[[True, False]] * 2)
