@@ -64,7 +64,7 @@ def seen_positions(decision: int, *, frame_skip: int = 4, stack: int = 4) -> lis
 
     Decision 0 sees frame 0 alone; decision t adds frames 4t-1 and 4t; a stack holds four of these.
     """
-    seen = []
+    seen: list[int] = []
     for newest in range(decision - stack + 1, decision + 1):
         if newest >= 0:
             last = newest * frame_skip

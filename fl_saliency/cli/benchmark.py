@@ -1,0 +1,51 @@
+"""`fls benchmark` and benchmark_atari_head.py: score an agent's attention against human gaze."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fl_saliency.atari_head.fixations import Alignment
+from fl_saliency.cli.common import run_command
+
+__all__ = ["PROG", "BenchmarkConfig", "main"]
+
+PROG = "benchmark_atari_head.py"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkConfig:
+    """Score an agent's attention against the gaze of Atari-HEAD's players."""
+
+    experiment_dir: Path
+    """Run directory: config.json and model.pkl, ours or OpenAI Baselines'."""
+    atari_head_dir: Path
+    """Folder with Atari-HEAD's meta_data.csv and trials, in either layout, zipped or unpacked."""
+    eval_seed: int = 1000
+    """Seed of the agent; recorded, but scores do not depend on it: recorded frames are replayed."""
+    processed_obs: bool = False
+    """Compare on the network's 84x84 input instead of the 210x160 screen."""
+    gaze_alignment: Alignment = "frames"
+    """Gaze of the frames that the network saw, or `original`: one frame early, as published."""
+    trials: tuple[int, ...] = ()
+    """Numbers of the trials to score; default all of the model's game."""
+    output_dir: Path | None = None
+    """Folder for the results, new or empty; default: the run directory itself."""
+    progress: bool = True
+    """Progress bar (on a terminal only)."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Benchmark as `argv` says; returns the exit status, 1 if a trial was broken."""
+    return run_command(
+        BenchmarkConfig,
+        _benchmark,
+        argv,
+        prog=PROG,
+        description="Score an agent's attention against human gaze (Atari-HEAD).",
+    )
+
+
+def _benchmark(config: BenchmarkConfig) -> int:
+    from fl_saliency.cli.benchmark_job import run_benchmark
+
+    return run_benchmark(config)

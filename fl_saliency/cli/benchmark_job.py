@@ -1,0 +1,159 @@
+"""The job behind `fls benchmark`: check, load, score every trial, write, print."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from fl_saliency.atari_head.benchmark import (
+    BenchmarkSettings,
+    SkippedTrial,
+    TrialScores,
+    attention_geometry,
+    score_trials,
+)
+from fl_saliency.atari_head.fixations import num_decisions
+from fl_saliency.atari_head.reader import Trial, TrialRef, find_trials
+from fl_saliency.atari_head.report import RESULT_FILES, benchmark_summary, write_report
+from fl_saliency.base import Agent, prepare_output_dir
+from fl_saliency.cli.benchmark import PROG, BenchmarkConfig
+from fl_saliency.cli.common import start_tensorflow
+from fl_saliency.envs.protocol import Protocol
+from fl_saliency.errors import InputError, JobError
+from fl_saliency.experiments.runs import read_config
+from fl_saliency.seeding import check_seed
+
+__all__ = ["run_benchmark"]
+
+
+def run_benchmark(config: BenchmarkConfig) -> int:
+    """Score and write; 1 if a trial was broken, else 0. Inputs are checked before anything else."""
+    check_seed("--eval-seed", config.eval_seed)
+    game = read_config(config.experiment_dir)["env_name"]
+    refs = _chosen(find_trials(config.atari_head_dir, game), config)
+    _refuse_to_overwrite(config)
+    agent, protocol, provenance = _load(config)
+    settings = BenchmarkSettings(
+        protocol=protocol, processed=config.processed_obs, alignment=config.gaze_alignment
+    )
+    directory = _output_dir(config)
+    with _bars(config.progress, len(refs)) as progress:
+        results = list(score_trials(agent, refs, settings, progress=progress))
+    scores = [result for result in results if isinstance(result, TrialScores)]
+    skipped = [result for result in results if isinstance(result, SkippedTrial)]
+    _report_skipped(skipped, config.atari_head_dir)
+    if not scores:
+        raise JobError(f"none of the {len(refs)} trials could be scored; nothing was written")
+    files = write_report(directory, scores, skipped, settings, provenance)
+    _print_results(benchmark_summary(scores, skipped, settings, provenance), files)
+    return 1 if any(not trial.absent for trial in skipped) else 0
+
+
+def _chosen(refs: Sequence[TrialRef], config: BenchmarkConfig) -> list[TrialRef]:
+    """The trials that --trials names, or all; InputError for one that is not there."""
+    present = {ref.number for ref in refs if not ref.absent}
+    for number in config.trials:
+        if number not in present:
+            known = ", ".join(map(str, sorted(present)))
+            raise InputError(
+                f"--trials {number}: no such trial of {refs[0].game} in {config.atari_head_dir}; "
+                f"choose from: {known}"
+            )
+    return [ref for ref in refs if not config.trials or ref.number in config.trials]
+
+
+def _load(config: BenchmarkConfig) -> tuple[Agent, Protocol, dict[str, Any]]:
+    """The agent, its protocol, and what results say of it; InputError without attention."""
+    start_tensorflow()
+    from fl_saliency.experiments.load import load_run
+    from fl_saliency.networks.registry import get_network
+
+    run = load_run(config.experiment_dir, seed=config.eval_seed)
+    network = run.config["network"]
+    attention_geometry(run.agent, f"network {network!r}")
+    provenance = {
+        "network": network,
+        "network_note": get_network(network).note or None,
+        "env_name": run.config["env_name"],
+        "train_seed": run.config.get("train_seed"),
+        "eval_seed": config.eval_seed,
+    }
+    return run.agent, run.protocol, provenance
+
+
+def _own_folder(config: BenchmarkConfig) -> bool:
+    """Whether the results go into a folder of their own, not into the run directory."""
+    target = config.output_dir
+    return target is not None and target.resolve() != config.experiment_dir.resolve()
+
+
+def _refuse_to_overwrite(config: BenchmarkConfig) -> None:
+    for name in () if _own_folder(config) else RESULT_FILES:
+        if (config.experiment_dir / name).exists():
+            raise InputError(
+                f"{config.experiment_dir / name} exists; move it away or give another --output-dir"
+            )
+
+
+def _output_dir(config: BenchmarkConfig) -> Path:
+    """The folder for the results; made, and tried, only now that all other input is right."""
+    if config.output_dir is not None and _own_folder(config):
+        return prepare_output_dir(config.output_dir)
+    present = tuple(path.name for path in config.experiment_dir.iterdir())
+    return prepare_output_dir(config.experiment_dir, keep=present)
+
+
+@contextmanager
+def _bars(wanted: bool, trials: int) -> Iterator[Callable[[Trial], Callable[[int], object]]]:
+    """A progress bar for each trial that begins, on stderr and on a terminal only."""
+    bars: list[tqdm[Any]] = []
+
+    def begin(trial: Trial) -> Callable[[int], object]:
+        if bars:
+            bars[-1].close()
+        bar: tqdm[Any] = tqdm(
+            desc=f"trial {trial.ref.number} ({len(bars) + 1} of {trials})",
+            total=2 * num_decisions(len(trial.frame_numbers)),
+            unit="step",
+            disable=None if wanted else True,
+            leave=False,
+        )
+        bars.append(bar)
+        return bar.update
+
+    try:
+        yield begin
+    finally:
+        if bars:
+            bars[-1].close()
+
+
+def _report_skipped(skipped: Sequence[SkippedTrial], directory: Path) -> None:
+    for trial in skipped:
+        if not trial.absent:
+            print(f"{PROG}: skipped: {trial.reason}", file=sys.stderr)
+    if absent := [str(trial.ref.number) for trial in skipped if trial.absent]:
+        print(
+            f"{PROG}: note: listed in meta_data.csv, but not in {directory}: {', '.join(absent)}",
+            file=sys.stderr,
+        )
+
+
+def _print_results(summary: dict[str, Any], files: Sequence[Path]) -> None:
+    """The figures, NSS never without shuffled AUC, and the files' names."""
+    for trial in summary["trials"]:
+        print(f"trial {trial['trial_number']}: {_figures(trial)}")
+    print(f"all frames: {_figures(summary['overall'])}")
+    for path in files:
+        print(path)
+
+
+def _figures(block: dict[str, Any]) -> str:
+    parts = []
+    for name, figures in block["metrics"].items():
+        mean = "undefined" if figures["mean"] is None else f"{figures['mean']:.4f}"
+        parts.append(f"{name} {mean} (n {figures['n']} of {block['decisions']})")
+    return ", ".join(parts)

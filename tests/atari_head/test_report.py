@@ -1,0 +1,160 @@
+import csv
+import json
+import pickle
+from collections import OrderedDict
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from fl_saliency.atari_head.benchmark import (
+    BenchmarkSettings,
+    SkippedTrial,
+    TrialScores,
+    score_trial,
+)
+from fl_saliency.atari_head.picture import benchmark_figure
+from fl_saliency.atari_head.report import (
+    CSV_COLUMNS,
+    RESULT_FILES,
+    benchmark_summary,
+    statistics,
+    write_report,
+)
+from fl_saliency.checkpoints.foreign import load_foreign
+from fl_saliency.envs.protocol import resolve_protocol
+from tests.atari_head.gaze_fakes import FakeAgent, FakeTrial, square_gaze
+
+SETTINGS = BenchmarkSettings(protocol=resolve_protocol("BreakoutNoFrameskip-v4"))
+PROVENANCE = {"network": "cnn_fake", "env_name": "BreakoutNoFrameskip-v4", "eval_seed": 1000}
+
+
+def scored(settings: BenchmarkSettings = SETTINGS) -> TrialScores:
+    """Six decisions; number 2 has a constant map, the last one no gaze."""
+    trial: Any = FakeTrial(range(1, 24), square_gaze(range(1, 6)))
+    maps = np.random.default_rng(0).uniform(0.1, 1, (6, 84, 84))
+    maps[2] = 0.5
+    return score_trial(FakeAgent(maps), trial, settings)
+
+
+def written(tmp_path: Path, *trials: TrialScores) -> Path:
+    skipped = [
+        SkippedTrial(ref=replace(trials[0].ref, number=8, name="8_x"), reason="trial 8_x: broken"),
+        SkippedTrial(ref=replace(trials[0].ref, number=9), reason="not here", absent=True),
+    ]
+    files = write_report(tmp_path, trials, skipped, SETTINGS, PROVENANCE)
+    assert [path.name for path in files] == list(RESULT_FILES)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(RESULT_FILES)
+    return tmp_path
+
+
+def test_pickle_has_the_originals_structure_for_old_and_new_numpy(tmp_path: Path) -> None:
+    trial = scored()
+    path = written(tmp_path, trial) / "saliency.pkl"
+    records = pickle.loads(path.read_bytes())
+    assert isinstance(records, list)
+    assert isinstance(records[0], OrderedDict)
+    assert list(records[0]) == ["trial_number", "metrics"]
+    assert type(records[0]["trial_number"]) is int
+    assert list(records[0]["metrics"]) == ["nss", "kldiv", "sauc"]
+    for name, values in records[0]["metrics"].items():
+        assert values.dtype == np.float64
+        assert np.array_equal(values, getattr(trial.metrics, name), equal_nan=True)
+    assert np.isnan(records[0]["metrics"]["nss"][[2, 5]]).all()
+    assert b"numpy.core.multiarray" in path.read_bytes()
+    assert b"numpy._core" not in path.read_bytes()  # NumPy 1 has no such module
+    assert load_foreign(path)[0]["trial_number"] == 7  # type: ignore[index]
+
+
+def test_json_says_all_that_the_figures_depend_on(tmp_path: Path) -> None:
+    def refuse(token: str) -> None:
+        raise AssertionError(token)
+
+    text = (written(tmp_path, scored(), scored()) / "saliency.json").read_text()
+    found = json.loads(text, parse_constant=refuse)  # NaN and Infinity are no JSON
+    expected = {
+        "network": "cnn_fake",
+        "eval_seed": 1000,
+        "convention": "paper",
+        "gaze_alignment": "frames",
+        "observation": "raw",
+        "map_shape": [210, 160],
+        "kl_sigma_pixels": 5.0,
+        "sauc": {"seed": 42, "splits": 100, "other_frames": 10},
+        "protocol": SETTINGS.protocol.as_dict(),
+        "skipped": [{"trial_number": 8, "name": "8_x", "reason": "trial 8_x: broken"}],
+        "absent": [9],
+    }
+    assert {key: found[key] for key in expected} == expected
+    assert found["map"]["source"] == "attention"
+    assert found["overall"]["trials"] == 2
+    assert found["overall"]["decisions"] == 12
+    for block, n in ((found["trials"][0], 1), (found["overall"], 2)):
+        assert block["metrics"]["nss"]["n"] == 4 * n
+        assert block["metrics"]["nss"]["dropped"] == {"constant_map": n, "no_fixation": n}
+        assert block["metrics"]["kldiv"]["dropped"] == {"no_fixation": n}
+        assert block["metrics"]["sauc"]["n"] == 4 * n
+    assert found["trials"][0]["audit"]["trial"] == 7
+
+
+def test_processed_results_say_so() -> None:
+    settings = BenchmarkSettings(
+        protocol=SETTINGS.protocol, processed=True, alignment="original", seed=3
+    )
+    found = benchmark_summary([scored(settings)], [], settings, PROVENANCE)
+    assert (found["observation"], found["map_shape"]) == ("processed", (84, 84))
+    assert (found["kl_sigma_pixels"], found["gaze_alignment"]) == (2.0, "original")
+    assert found["sauc"]["seed"] == 3
+
+
+def test_statistics_leave_undefined_frames_out() -> None:
+    assert statistics(np.array([1.0, np.nan, 3.0])) == {"mean": 2.0, "std": 1.0, "n": 2}
+    assert statistics(np.array([np.nan])) == {"mean": None, "std": None, "n": 0}
+
+
+def test_csv_has_a_row_per_decision_with_full_precision(tmp_path: Path) -> None:
+    trial = scored()
+    with (written(tmp_path, trial) / "saliency.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == CSV_COLUMNS
+    assert [int(row["frame"]) for row in rows] == [1, 5, 9, 13, 17, 21]
+    assert [int(row["decision"]) for row in rows] == list(range(6))
+    assert [int(row["n_fixations"]) for row in rows] == trial.num_fixations.tolist()
+    assert rows[2]["nss"] == rows[5]["kldiv"] == ""
+    assert float(rows[1]["sauc"]) == trial.metrics.sauc[1]
+    assert float(rows[1]["nss"]) == trial.metrics.nss[1]
+
+
+def texts(figure: Figure) -> str:
+    axes = [
+        (panel.get_xlabel(), panel.get_ylabel(), panel.get_title()) for panel in figure.get_axes()
+    ]
+    return f"{figure.get_suptitle()} {axes}"
+
+
+@pytest.mark.parametrize("processed", [False, True])
+def test_picture_shows_every_metric_and_one_frame(processed: bool, tmp_path: Path) -> None:
+    settings = BenchmarkSettings(protocol=SETTINGS.protocol, processed=processed)
+    figure = benchmark_figure([scored(settings)] * 3, settings, "cnn_fake on Breakout")
+    shown = texts(figure)
+    for text in ("NSS", "shuffled AUC", "KL(gaze || map)", "trial", "x (pixels)", "y (pixels)"):
+        assert text in shown
+    assert ("84x84" in shown) == processed
+    picture = figure.get_axes()[3].images[0].get_array()
+    assert picture is not None
+    assert picture.shape == ((84, 84) if processed else (210, 160, 3))
+    figure.savefig(tmp_path / "picture.png")
+    image = cv2.imread(str(tmp_path / "picture.png"))
+    assert image is not None
+    assert len(np.unique(image)) > 50
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5, np.nan])
+def test_picture_of_undefined_scores_is_drawn(value: float, tmp_path: Path) -> None:
+    trial: Any = FakeTrial(range(1, 12), square_gaze(range(1, 12)))
+    agent = FakeAgent(np.full((3, 84, 84), value))
+    written(tmp_path, score_trial(agent, trial, SETTINGS))
