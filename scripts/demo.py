@@ -3,6 +3,7 @@
 Usage: python scripts/demo.py [folder]     (default: out/demo, or out/demo.2, ... if it exists)
 """
 
+import shlex
 import sys
 from itertools import count
 from pathlib import Path
@@ -33,22 +34,20 @@ def main(argv: list[str]) -> int:
     """Run the three jobs one after the other; returns the first exit status that is not 0."""
     out = free_folder(Path(argv[0]) if argv else Path("out/demo"))
     run_dir, eval_dir, gaze_dir = (str(out / name) for name in STEPS)
+    trials = shlex.quote(str(ROOT / "demo" / "atari_head"))
     jobs = (
-        (train, ["--env-name", GAME, "--num-timesteps", "8192", "--output-dir", run_dir]),
+        (train, f"--env-name {GAME} --num-timesteps 8192", run_dir),
         (
             run,
-            ["--experiment-dir", run_dir, "--num-env", "2", "--max-eplen", "4000"]
-            + ["--raw-obs", "--processed-obs", "--output-dir", eval_dir],
+            f"--experiment-dir {shlex.quote(run_dir)} --num-env 2 --max-eplen 4000"
+            " --raw-obs --processed-obs",
+            eval_dir,
         ),
-        (
-            benchmark,
-            ["--experiment-dir", run_dir, "--atari-head-dir", str(ROOT / "demo" / "atari_head")]
-            + ["--output-dir", gaze_dir],
-        ),
+        (benchmark, f"--experiment-dir {shlex.quote(run_dir)} --atari-head-dir {trials}", gaze_dir),
     )
-    for (name, what), (command, arguments) in zip(STEPS.items(), jobs, strict=True):
+    for (name, what), (command, arguments, folder) in zip(STEPS.items(), jobs, strict=True):
         print(f"\n== {name}: {what}", flush=True)
-        if status := command.main(arguments):
+        if status := command.main([*shlex.split(arguments), "--output-dir", folder]):
             return status
     print("\nLook at:")
     for name, files in PICTURES.items():

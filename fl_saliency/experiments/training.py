@@ -40,6 +40,7 @@ def train(config: TrainConfig) -> RunDir:
         Path("runs"), config.env_name, config.network, config.train_seed
     )
     run = RunDir(prepare_output_dir(path))
+    started = time.time()
     with AtariVectorEnv(
         protocol, config.num_envs, config.train_seed, workers=config.env_workers
     ) as env:
@@ -54,7 +55,7 @@ def train(config: TrainConfig) -> RunDir:
         _write_config(run, config, protocol)
         with _saving(run, trainer):
             env.reset()
-            _log_updates(run, config, trainer)
+            _log_updates(run, config, trainer, started)
     return run
 
 
@@ -77,11 +78,11 @@ def _saving(run: RunDir, trainer: PPO2Trainer) -> Iterator[None]:
     plot_curve(run.path, run.curve)
 
 
-def _log_updates(run: RunDir, config: TrainConfig, trainer: PPO2Trainer) -> None:
+def _log_updates(run: RunDir, config: TrainConfig, trainer: PPO2Trainer, started: float) -> None:
     run.logs.mkdir(exist_ok=True)
     steps = trainer.num_updates * config.batch_size
     monitors = MonitorWriter(
-        run.logs, env_id=config.env_name, num_envs=config.num_envs, t_start=time.time()
+        run.logs, env_id=config.env_name, num_envs=config.num_envs, t_start=started
     )
     bar: tqdm[Any] = tqdm(
         total=steps, unit="step", unit_scale=True, disable=None if config.progress else True

@@ -68,13 +68,13 @@ class PPO2Learner:
 
     def update(
         self, batch: Batch, learning_rate: float, rng: np.random.Generator
-    ) -> dict[str, float]:
+    ) -> dict[str, np.float32]:
         """Run all epochs over `batch` (arrays of config.batch_size rows); returns mean losses."""
         size, epochs = self.config.batch_size, self.config.num_epochs
         order = np.stack([rng.permutation(size) for _ in range(epochs)])
         rows = order.reshape(epochs * self.config.num_minibatches, -1).astype(np.int32)
         losses = self._update(Batch(*map(tf.convert_to_tensor, batch)), rows, learning_rate)
-        return dict(zip(LOSS_NAMES, losses.numpy().tolist(), strict=True))
+        return dict(zip(LOSS_NAMES, losses.numpy(), strict=True))
 
     def _epochs(self, batch: Batch, rows: Tensor, learning_rate: Tensor) -> Tensor:
         count = self.config.num_epochs * self.config.num_minibatches

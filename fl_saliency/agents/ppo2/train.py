@@ -4,6 +4,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -33,8 +34,8 @@ class Update:
     """Timesteps played so far by all envs."""
     episodes: list[EpisodeRecord]
     """Games that ended during its rollout."""
-    row: dict[str, float]
-    """Baselines' log row."""
+    row: dict[str, Any]
+    """Baselines' log row; losses are float32, whose digits Baselines' log shows."""
 
 
 def count_updates(num_timesteps: int, batch_size: int) -> int:
