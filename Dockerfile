@@ -26,7 +26,7 @@ RUN cd /opt/fls/lib/python3*/site-packages \
     && /opt/fls/bin/pip uninstall -y pip wheel \
     && /opt/fls/bin/python -m compileall -q fl_saliency streaming_image_env \
     && /opt/fls/bin/python -c "import ale_py, av, cv2, gymnasium, joblib, keras, matplotlib.pyplot, pandas, \
-scipy.stats, sklearn.metrics, tensorboard, tensorflow, tqdm, tyro, zenodo_get, fl_saliency.cli.main"
+scipy.stats, sklearn.metrics, tensorboard, tensorflow, requests, tqdm, tyro, fl_saliency.cli.main"
 
 FROM ${BASE_IMAGE}
 # ca-certificates: for fls data, which downloads over https.
