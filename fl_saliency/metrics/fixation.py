@@ -127,7 +127,21 @@ def draw_pixels(
     cumulative = np.cumsum(counts[distinct] / fixations.total)
     cumulative /= cumulative[-1]
     uniform = np.random.RandomState(seed).random_sample(size)
-    return distinct, np.searchsorted(cumulative, uniform, side="right")
+    return distinct, _first_above(cumulative, uniform, counts[distinct])
+
+
+def _first_above(cumulative: FloatArray, uniform: FloatArray, counts: IntArray) -> IntArray:
+    """`np.searchsorted(cumulative, uniform, side="right")`, several times faster.
+
+    `cumulative` is that of the whole numbers `counts`, but for rounding: so the place among them
+    is known at once, and rounding can have moved it by one.
+    """
+    total = counts.sum()
+    place = np.repeat(np.arange(counts.size), counts)
+    index = place[np.minimum((uniform * total).astype(np.int64), total - 1)]
+    index += cumulative[index] <= uniform
+    index -= (index > 0) & (uniform < cumulative[index - 1])
+    return np.asarray(index)
 
 
 def shuffled_auc(

@@ -215,3 +215,23 @@ def test_broken_and_absent_trials_are_skipped_and_the_others_scored(tmp_path: Pa
     assert "archive cannot be found" in skipped[2].reason
     assert 7 in begun
     assert 10 not in begun
+
+
+def test_odd_rows_of_a_recording_do_not_shift_its_gaze(tmp_path: Path) -> None:
+    """Frame 4 has no picture, 3 null gaze, 5 a point off the screen and a second row, 9 no row."""
+    rows = {n: label_row(n, f"{10.0 * n},{20.0 * n}") for n in (1, 2, 4, 6, 7, 8, 20)}
+    rows[3] = label_row(3, "null")
+    rows[5] = label_row(5, "50.00,100.00,170.00,-3.00")
+    extra = label_row(5, "1.00,1.00")
+    write_flat(tmp_path, numbers=[1, 2, 3, 5, 6, 7, 8, 9], rows=[*rows.values(), extra])
+    (ref,) = find_trials(tmp_path, "breakout")
+    with open_trial(ref) as trial:
+        scores = score_trial(FakeAgent(newest_frame), trial, SETTINGS)
+    # Positions 0, 3 and 4: frames 1, 5 and 6.
+    assert scores.frame_numbers.tolist() == [1, 6]
+    assert scores.num_fixations.tolist() == [1, 3]
+    assert scores.example.decision == 1
+    points = np.argwhere(scores.example.fixations.counts())
+    assert points.tolist() == [[20, 10], [100, 50], [120, 60]]
+    assert scores.audit.missing == 1
+    assert scores.audit.duplicates == 1

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from fl_saliency.metrics.distribution import blur_fixations
-from fl_saliency.metrics.fixation import Fixations, auc, draw_pixels, nss, shuffled_auc
+from fl_saliency.metrics.fixation import (
+    Fixations,
+    _first_above,
+    auc,
+    draw_pixels,
+    nss,
+    shuffled_auc,
+)
 from tests.golden.metrics_inputs import CASES, RAW, make_case
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -81,6 +88,18 @@ def test_draw_pixels_is_numpys_weighted_choice_number_for_number() -> None:
     distinct, draws = draw_pixels(Fixations.from_counts(counts), (5, 400), seed=3)
     expected = np.random.RandomState(3).choice(84 * 84, (5, 400), p=counts.ravel() / 30)
     assert np.array_equal(distinct[draws], expected)
+
+
+@pytest.mark.parametrize("pixels", [1, 2, 700])
+def test_draws_at_the_steps_of_the_distribution_fall_on_the_right_side(pixels: int) -> None:
+    counts = np.random.default_rng(pixels).integers(1, 9, pixels)
+    cumulative = np.cumsum(counts / counts.sum())
+    cumulative /= cumulative[-1]
+    steps = [cumulative, np.nextafter(cumulative, 0), np.nextafter(cumulative, 1), [0, 1 - 2**-53]]
+    uniform = np.concatenate(steps)
+    uniform = uniform[uniform < 1]
+    expected = np.searchsorted(cumulative, uniform, side="right")
+    assert np.array_equal(_first_above(cumulative, uniform, counts), expected)
 
 
 def test_nss_by_hand_counts_every_fixation() -> None:
