@@ -54,9 +54,10 @@ def test_three_updates_equal_the_originals_losses_gradients_and_weights(network:
         losses, gradients = step(batch, golden["lr"])
         for name, loss in zip(LOSS_NAMES, losses.numpy(), strict=True):
             assert loss == pytest.approx(expected["losses"][name], rel=1e-4), (index, name)
-        if index == 0:
-            norm = float(tf.linalg.global_norm(gradients))
-            assert norm == pytest.approx(expected["clipped_grad_global_norm"], rel=1e-4)
+        # From the second step on Adam has turned rounding into weights: float64 is as far off.
+        norm = float(tf.linalg.global_norm(gradients))
+        tolerance = 1e-4 if index == 0 else 5e-3
+        assert norm == pytest.approx(expected["clipped_grad_global_norm"], rel=tolerance)
         _check_variables(expected, gradients, get_arrays(learner.model), first=index == 0)
 
 
