@@ -88,7 +88,11 @@ class AtariGame:
         self._ale.reset_game()
         self._power_on = self._ale.cloneState(include_rng=True)
         self._pooler = FramePooler(
-            self._ale, max_pool=protocol.max_pool, size=protocol.size, screen=screen
+            self._ale,
+            protocol.game,
+            max_pool=protocol.max_pool,
+            size=protocol.size,
+            screen=screen,
         )
         self._first_screen = self._pooler.indices()
         frame = (protocol.size, protocol.size)

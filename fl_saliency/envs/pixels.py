@@ -4,6 +4,10 @@ The emulator hands out palette indices, one byte a pixel. Pooling two screens is
 table over pairs of indices, done only where a pixel changed since the frame before.
 """
 
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+
 import ale_py
 import cv2
 import numpy as np
@@ -12,8 +16,12 @@ from fl_saliency.base import IntArray, UInt8Array
 
 __all__ = ["FramePooler"]
 
-# With more than one in so many pixels changed, looking all pairs up is faster than picking some.
-_MANY = 8
+# Pixels are compared and picked out in 64-bit words of so many.
+_WORD = 8
+# With more than one in so many words changed, it is faster to do all of them.
+_MANY = 4
+# To resize so many unchanged bands takes no longer than one more call.
+_GAP = 2
 
 
 class _Palette:
@@ -24,7 +32,7 @@ class _Palette:
 
     def __init__(self, max_pool: str) -> None:
         self._max_pool = max_pool
-        self._known = np.zeros(256, bool)
+        self._known = b""
         self._grey = np.zeros(256, np.uint8)
         self.rgb = np.zeros((256, 3), np.uint8)
         self.pooled = np.zeros(256 * 256, np.uint8)
@@ -32,12 +40,12 @@ class _Palette:
 
     def learn(self, ale: ale_py.ALEInterface, screen: UInt8Array, colours: UInt8Array) -> None:
         """Make sure that `colours`, some of those on `screen`, which is shown now, are known."""
-        if self._known[colours].all():
+        if not colours.tobytes().translate(None, delete=self._known):
             return
         new, where = np.unique(screen, return_index=True)
         self.rgb[new] = ale.getScreenRGB().reshape(-1, 3)[where]
         self._grey[new] = ale.getScreenGrayscale().reshape(-1)[where]
-        self._known[new] = True
+        self._known = bytes({*self._known, *new.tolist()})
         self.pooled[:] = self._pair_table().reshape(-1)
 
     def _pair_table(self) -> UInt8Array:
@@ -48,27 +56,48 @@ class _Palette:
         return table
 
 
+@lru_cache(maxsize=1)
+def _shared_palette(game: str, max_pool: str) -> _Palette:
+    """One palette for all emulators of a game in this process, to stay in the processor's cache."""
+    return _Palette(max_pool)
+
+
+class _Screen:
+    """One screen, a byte a pixel, and the same memory as words of eight pixels."""
+
+    def __init__(self, pixels: UInt8Array) -> None:
+        self.pixels = np.ascontiguousarray(pixels)
+        self.words = self.pixels.reshape(-1).view(np.uint64)
+
+
 class FramePooler:
-    """Takes screens of one emulator and pools the last two."""
+    """Takes screens of one emulator, pools the last two and makes frames of them."""
 
     def __init__(
-        self, ale: ale_py.ALEInterface, *, max_pool: str, size: int, screen: UInt8Array | None
+        self,
+        ale: ale_py.ALEInterface,
+        game: str,
+        *,
+        max_pool: str,
+        size: int,
+        screen: UInt8Array | None,
     ) -> None:
-        """Begin with the present screen.
+        """Begin with the present screen of `ale`, in which `game` is loaded.
 
         `screen`, uint8 [H, W, 3], receives the pooled RGB screen, if that is wanted.
         """
         self._ale = ale
-        self._palette = _Palette(max_pool)
-        self._size = (size, size)
-        self._screen = screen
+        self._palette = _shared_palette(game, max_pool)
+        self._screen = None if screen is None else screen.reshape(-1, _WORD, 3)
         present: UInt8Array = ale.getScreen()
-        self._palette.learn(ale, present, present.reshape(-1))
-        self._first, self._last, self._spare = present.copy(), present.copy(), present.copy()
-        self._grey = np.zeros_like(present)
-        self._pairs = np.zeros(present.shape, np.uint16)
-        # Pixels of the pair that `_grey` does not show yet; at first all.
-        self._changed: list[IntArray] = [np.arange(present.size)]
+        self._palette.learn(ale, present, present)
+        self._first, self._last, self._spare = (_Screen(present.copy()) for _ in range(3))
+        self._grey = _Screen(np.zeros_like(present))
+        self._frame = np.zeros((size, size), np.uint8)
+        self._band = _band_rows(*present.shape, size)
+        self._words_in_band = self._band[0] * present.shape[1] // _WORD
+        # Words of the pair that `_grey` does not show yet; None for all of them.
+        self._changed: list[IntArray] | None = None
 
     def take_first(self) -> bool:
         """Take the present screen as the first of a pair; True if it is another than before."""
@@ -86,39 +115,80 @@ class FramePooler:
 
     def show(self, indices: UInt8Array) -> None:
         """Take `indices` [H, W], a screen that was taken before, as both of a pair."""
-        self._first[:], self._last[:] = indices, indices
-        self._changed = [np.arange(indices.size)]
+        self._first.pixels[:], self._last.pixels[:] = indices, indices
+        self._changed = None
 
     def indices(self) -> UInt8Array:
         """A copy of the last screen taken, as palette indices, uint8 [H, W]."""
-        return self._last.copy()
+        return self._last.pixels.copy()
 
-    def _take(self, before: UInt8Array) -> tuple[UInt8Array, UInt8Array, bool]:
+    def _take(self, before: _Screen) -> tuple[_Screen, _Screen, bool]:
         now = self._spare
-        self._ale.getScreen(now)
-        changed = (now != before).reshape(-1).nonzero()[0]
+        self._ale.getScreen(now.pixels)
+        changed = (now.words != before.words).nonzero()[0]
         if changed.size:
-            self._palette.learn(self._ale, now, now.reshape(-1)[changed])
-            self._changed.append(changed)
+            self._palette.learn(self._ale, now.pixels, now.words[changed])
+            if self._changed is not None:
+                self._changed.append(changed)
         return now, before, changed.size > 0
 
     def frame(self, out: UInt8Array) -> None:
         """Write the pooled, grey, resized frame to `out` uint8 [size, size]; update the screen."""
-        if self._changed:
-            self._pool(np.concatenate(self._changed))
-            self._changed = []
-        cv2.resize(self._grey, self._size, dst=out, interpolation=cv2.INTER_AREA)
+        total = len(self._grey.words)
+        if self._changed is None or _MANY * sum(map(len, self._changed)) > total:
+            self._pool(slice(None))
+            self._resize(0, self._frame.shape[0] // self._band[1])
+        elif self._changed:
+            changed = np.concatenate(self._changed)
+            self._pool(changed)
+            bands = sorted(set((changed // self._words_in_band).tolist()))
+            for start, stop in _runs(bands):
+                self._resize(start, stop)
+        self._changed = []
+        out[:] = self._frame
 
-    def _pool(self, changed: IntArray) -> None:
-        first, last = self._first.reshape(-1), self._last.reshape(-1)
-        if changed.size * _MANY > first.size:
-            np.multiply(self._first, np.uint16(256), out=self._pairs, dtype=np.uint16)
-            np.add(self._pairs, self._last, out=self._pairs)
-            np.take(self._palette.pooled, self._pairs, out=self._grey, mode="clip")
-        else:
-            pairs = np.multiply(first[changed], 256, dtype=np.intp) + last[changed]
-            self._grey.reshape(-1)[changed] = self._palette.pooled[pairs]
+    def _pool(self, where: IntArray | slice) -> None:
+        first = self._first.words[where].view(np.uint8)
+        last = self._last.words[where].view(np.uint8)
+        pairs = first.astype(np.uint16)
+        pairs <<= 8
+        pairs |= last
+        # "clip" does nothing to these indices, but spares NumPy to check them.
+        grey = self._palette.pooled.take(pairs, mode="clip")
+        self._grey.words[where] = grey.view(np.uint64)
         if self._screen is not None:
             rgb = self._palette.rgb
-            pooled = np.maximum(rgb[first[changed]], rgb[last[changed]])
-            self._screen.reshape(-1, 3)[changed] = pooled
+            self._screen[where] = np.maximum(rgb[first], rgb[last]).reshape(-1, _WORD, 3)
+
+    def _resize(self, start: int, stop: int) -> None:
+        """Resize the bands from `start` to before `stop`."""
+        rows, lines = self._band
+        target = self._frame[start * lines : stop * lines]
+        source = self._grey.pixels[start * rows : stop * rows]
+        cv2.resize(source, target.shape[::-1], dst=target, interpolation=cv2.INTER_AREA)
+
+
+def _band_rows(height: int, width: int, size: int) -> tuple[int, int]:
+    """The least rows of a screen that make whole rows of a frame, and how many those are.
+
+    (5, 2) for 210 rows. To resize such a band gives the very pixels that to resize the whole screen
+    does, as long as the frame is the smaller one, so that rows are averaged and not interpolated,
+    and floating point has the ratio of rows exactly. Otherwise the band is the whole.
+    """
+    bands = math.gcd(height, size)
+    rows, lines = height // bands, size // bands
+    exact = size <= min(height, width) and lines & (lines - 1) == 0
+    return (rows, lines) if exact else (height, size)
+
+
+def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
+    """Runs of neighbours in rising `numbers`, as (first, last + 1); narrow gaps are filled."""
+    start = stop = -1 - _GAP
+    for number in numbers:
+        if number > stop + _GAP:
+            if stop > start:
+                yield start, stop
+            start = number
+        stop = number + 1
+    if stop > start:
+        yield start, stop

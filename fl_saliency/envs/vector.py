@@ -2,6 +2,7 @@
 
 import time
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Self
 
@@ -77,6 +78,7 @@ class AtariVectorEnv:
         self._pending: deque[tuple[range, list[int]]] = deque()
         count = min(num_envs, _cores() if workers is None else workers)
         self._groups: list[EnvGroup | WorkerProcess] = []
+        self._known_shares: dict[range, dict[int, list[int]]] = {}
         try:
             self._start(spec, count)
         except BaseException:
@@ -109,8 +111,7 @@ class AtariVectorEnv:
 
         Games being played are dropped without a record. Returns the observations of all envs.
         """
-        everyone = range(self.num_envs)
-        self._submit("reset", _selected(active, everyone), everyone)
+        self._submit("reset", range(self.num_envs), active)
         self._collect()
         return self.observations
 
@@ -143,27 +144,36 @@ class AtariVectorEnv:
 
     def _step_async(self, actions: npt.ArrayLike, envs: range, active: BoolArray | None) -> None:
         given = np.asarray(actions)
-        if given.shape != (len(envs),) or not np.issubdtype(given.dtype, np.integer):
-            raise ValueError(
-                f"actions {given.dtype} {given.shape}: expected integers ({len(envs)},)"
-            )
-        if given.size and not (given.min() >= 0 and given.max() < self.num_actions):
+        if given.shape != (len(envs),) or given.dtype.kind not in "iu":
+            found = f"{given.dtype} {given.shape}"
+            raise ValueError(f"actions {found}: expected integers ({len(envs)},)")
+        listed = given.tolist()  # of a few numbers, a list is searched faster
+        if listed and not (min(listed) >= 0 and max(listed) < self.num_actions):
             raise ValueError(f"actions {given}: expected 0 to {self.num_actions - 1}")
         where = slice(envs.start, envs.stop, envs.step)
         self._buffers.actions[where] = given
-        self._buffers.rewards[where] = 0.0
-        self._buffers.dones[where] = False
-        self._submit("step", _selected(active, envs), envs)
+        if active is not None:
+            self._buffers.rewards[where] = 0.0
+            self._buffers.dones[where] = False
+        self._submit("step", envs, active)
 
-    def _submit(self, command: str, chosen: list[int], envs: range) -> None:
-        count = len(self._groups)
-        busy = []
-        for index, group in enumerate(self._groups):
-            share = [env for env in chosen if env % count == index]
-            if share:
-                group.submit(command, share)
-                busy.append(index)
-        self._pending.append((envs, busy))
+    def _submit(self, command: str, envs: range, active: BoolArray | None) -> None:
+        shares = self._shares(envs) if active is None else self._split(_selected(active, envs))
+        for index, share in shares.items():
+            self._groups[index].submit(command, share)
+        self._pending.append((envs, list(shares)))
+
+    def _shares(self, envs: range) -> dict[int, list[int]]:
+        if envs not in self._known_shares:
+            self._known_shares[envs] = self._split(envs)
+        return self._known_shares[envs]
+
+    def _split(self, envs: Iterable[int]) -> dict[int, list[int]]:
+        """The envs of each group that has any of `envs`."""
+        shares: dict[int, list[int]] = {}
+        for env in envs:
+            shares.setdefault(env % len(self._groups), []).append(env)
+        return shares
 
     def _collect(self) -> tuple[EpisodeRecord, ...]:
         _, busy = self._pending.popleft()
@@ -185,9 +195,7 @@ class AtariVectorEnv:
         self.close()
 
 
-def _selected(active: BoolArray | None, envs: range) -> list[int]:
-    if active is None:
-        return list(envs)
+def _selected(active: BoolArray, envs: range) -> list[int]:
     mask = np.asarray(active)
     if mask.shape != (len(envs),) or mask.dtype != np.bool_:
         raise ValueError(f"active {mask.dtype} {mask.shape}: expected bool ({len(envs)},)")

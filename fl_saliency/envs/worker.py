@@ -5,6 +5,7 @@ import multiprocessing
 import pickle
 import signal
 import traceback
+from array import array
 from collections import deque
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -142,7 +143,7 @@ class WorkerProcess:
     def submit(self, command: str, envs: list[int]) -> None:
         """`reset` or `step` the envs; raises JobError if the process is no more."""
         try:
-            self._pipe.send_bytes(command[:1].encode() + np.array(envs, np.uint16).tobytes())
+            self._pipe.send_bytes(command[:1].encode() + array("H", envs).tobytes())
         except _GONE as error:
             raise self._death() from error
 
@@ -176,7 +177,7 @@ class WorkerProcess:
 def _serve(pipe: Connection, spec: GroupSpec) -> None:
     """Obey the parent until it closes the pipe, or is no more.
 
-    A message is one letter, the command, and the envs' numbers as uint16; the answer is a pickled
+    A message is one letter, the command, and the envs' numbers as 16 bits; the answer is a pickled
     list of the games that ended, or nothing if none did, or "!" and a traceback.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent decides
@@ -195,6 +196,6 @@ def _obey(pipe: Connection, group: EnvGroup) -> None:
     while True:
         message = pipe.recv_bytes()
         command = "reset" if message[:1] == b"r" else "step"
-        group.submit(command, np.frombuffer(message, np.uint16, offset=1).tolist())
+        group.submit(command, list(memoryview(message)[1:].cast("H")))
         ended = group.result()
         pipe.send_bytes(pickle.dumps(ended) if ended else b"")

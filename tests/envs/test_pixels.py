@@ -9,21 +9,32 @@ from fl_saliency.envs.games import load_game
 from fl_saliency.envs.pixels import FramePooler
 
 
-def warp(grey):
-    return cv2.resize(grey, (84, 84), interpolation=cv2.INTER_AREA)
+def warp(grey, size):
+    return cv2.resize(grey, (size, size), interpolation=cv2.INTER_AREA)
 
 
-@pytest.mark.parametrize("game", ["ms_pacman", "air_raid", "carnival", "riverraid"])
-@pytest.mark.parametrize("max_pool", ["rgb", "grey"])
-def test_pooled_frames_equal_pooling_the_emulators_own_images(game, max_pool):
+@pytest.mark.parametrize(
+    ("game", "max_pool", "size"),
+    [
+        ("ms_pacman", "rgb", 84),
+        ("ms_pacman", "grey", 84),
+        ("ms_pacman", "rgb", 42),
+        ("ms_pacman", "rgb", 168),  # wider than the screen
+        ("air_raid", "rgb", 84),  # PAL, 250 rows
+        ("air_raid", "grey", 84),
+        ("carnival", "rgb", 84),  # 214 rows
+        ("riverraid", "rgb", 84),  # scrolls
+    ],
+)
+def test_pooled_frames_equal_pooling_the_emulators_own_images(game, max_pool, size):
     ale = load_game(game)
     ale.reset_game()
     screen = np.zeros((*ale.getScreenDims(), 3), np.uint8)
-    pooler = FramePooler(ale, max_pool=max_pool, size=84, screen=screen)
+    pooler = FramePooler(ale, game, max_pool=max_pool, size=size, screen=screen)
     actions = ale.getMinimalActionSet()
     rng = np.random.default_rng(0)
-    out = np.zeros((84, 84), np.uint8)
-    for _ in range(80):
+    out = np.zeros((size, size), np.uint8)
+    for _ in range(60):
         pair = []
         for take in (pooler.take_first, pooler.take_last):
             ale.act(actions[rng.integers(len(actions))])
@@ -34,14 +45,14 @@ def test_pooled_frames_equal_pooling_the_emulators_own_images(game, max_pool):
         grey = np.maximum(pair[0][1], pair[1][1])
         if max_pool == "rgb":
             grey = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)
-        np.testing.assert_array_equal(out, warp(grey))
+        np.testing.assert_array_equal(out, warp(grey, size))
         np.testing.assert_array_equal(screen, rgb)
 
 
 def test_take_tells_whether_the_screen_changed():
     ale = load_game("breakout")
     ale.reset_game()
-    pooler = FramePooler(ale, max_pool="rgb", size=84, screen=None)
+    pooler = FramePooler(ale, "breakout", max_pool="rgb", size=84, screen=None)
     assert not pooler.take_last()
     for _ in range(60):  # FIRE launches the ball, which appears after a while
         ale.act(ale_py.Action.FIRE)
@@ -56,7 +67,7 @@ def test_grey_pooling_equals_ale_pys_own_vector_env():
     theirs, _ = env.reset(seed=0)
     ale = load_game("ms_pacman")
     ale.reset_game()
-    pooler = FramePooler(ale, max_pool="grey", size=84, screen=None)
+    pooler = FramePooler(ale, "ms_pacman", max_pool="grey", size=84, screen=None)
     out = np.zeros((84, 84), np.uint8)
     actions = ale.getMinimalActionSet()
     for i in range(120):

@@ -254,7 +254,7 @@ def test_a_raising_worker_is_an_error_with_its_traceback():
     with make(1, num_envs=1) as env:
         env.reset()
         env._buffers.actions[:] = 77
-        env._submit("step", [0], range(1))
+        env._submit("step", range(1), None)
         with pytest.raises(JobError, match="env worker 0 failed: IndexError") as caught:
             env.step_wait()
         assert "Traceback" in "".join(caught.value.__notes__)
