@@ -28,6 +28,8 @@ class BenchmarkConfig:
     """Gaze of the frames that the network saw, or `original`: one frame early, as published."""
     trials: tuple[int, ...] = ()
     """Numbers of the trials to score; default all of the model's game."""
+    extra_import: tuple[str, ...] = ()
+    """Modules to import first, whose @register adds networks."""
     output_dir: Path | None = None
     """Folder for the results, new or empty; default: the run directory itself."""
     progress: bool = True

@@ -69,8 +69,9 @@ def _load(config: BenchmarkConfig) -> tuple[Agent, Protocol, dict[str, Any]]:
     """The agent, its protocol, and what results say of it; InputError without attention."""
     start_tensorflow()
     from fl_saliency.experiments.load import load_run
-    from fl_saliency.networks.registry import get_network
+    from fl_saliency.networks.registry import get_network, import_extra
 
+    import_extra(config.extra_import)
     run = load_run(config.experiment_dir, seed=config.eval_seed)
     network = run.config["network"]
     attention_geometry(run.agent, f"network {network!r}")

@@ -35,12 +35,12 @@ def run_command(
     Every error is one line on stderr; a user's mistake never shows a traceback.
     """
     try:
+        # A config checks itself when it is made, so parsing may raise our errors too.
         settings = _parse(config, argv, prog=prog, description=description)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 2
-    try:
         with terminate_as_interrupt():
             return job(settings)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 2
     except FlsError as error:
         print(f"{prog}: error: {error}", file=sys.stderr)
         return error.exit_status
