@@ -66,11 +66,11 @@ def evaluate(config: EvaluationConfig) -> Evaluation:
         if recorder is not None:
             stack.enter_context(recorder)
         episodes = _play(config, run, env, recorder)
-        files = [] if recorder is None else list(recorder.close(progress=config.progress).files)
-    episodes.sort(key=lambda episode: (episode.env, episode.episode))
-    results = results_dict(episodes, config.num_env)
-    results |= _provenance(config, run, protocol, differences)
-    return Evaluation(episodes=episodes, files=_write(directory, results, episodes) + files)
+        # The scores first: they stay even if no video can be made of the frames.
+        files = _write(directory, _results(config, run, protocol, differences, episodes), episodes)
+        if recorder is not None:
+            files += recorder.close(progress=config.progress).files
+    return Evaluation(episodes=episodes, files=files)
 
 
 def _protocol(config: EvaluationConfig, run: LoadedRun) -> tuple[Protocol, list[str]]:
@@ -133,7 +133,7 @@ def _play(
                 bar.update()
             elif recorder is not None:
                 _record(recorder, event)
-    return episodes
+    return sorted(episodes, key=lambda episode: (episode.env, episode.episode))
 
 
 def _record(recorder: PerceptionRecorder, step: PlayStep) -> None:
@@ -160,10 +160,15 @@ def results_dict(episodes: list[EpisodeRecord], num_env: int) -> dict[str, Any]:
     }
 
 
-def _provenance(
-    config: EvaluationConfig, run: LoadedRun, protocol: Protocol, differences: list[str]
+def _results(
+    config: EvaluationConfig,
+    run: LoadedRun,
+    protocol: Protocol,
+    differences: list[str],
+    episodes: list[EpisodeRecord],
 ) -> dict[str, Any]:
     return {
+        **results_dict(episodes, config.num_env),
         "env_name": protocol.env_id,
         "network": run.config["network"],
         "train_seed": run.config.get("train_seed"),

@@ -198,3 +198,25 @@ class _Evil:
         import os
 
         return os.system, ("touch /tmp/owned",)
+
+
+def test_scores_stay_when_no_video_can_be_made(
+    experiment: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from fl_saliency.errors import JobError
+    from fl_saliency.render.perception import PerceptionRecorder
+
+    def fail(self: PerceptionRecorder, *, progress: bool) -> None:
+        raise JobError("the encoder failed")
+
+    monkeypatch.setattr(PerceptionRecorder, "close", fail)
+    assert evaluate(experiment, tmp_path / "out", "--video-recorder") == 1
+    assert "the encoder failed" in capsys.readouterr().err
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "results.json",
+        "results.png",
+        "eval.pkl",
+    }
