@@ -15,10 +15,15 @@ from fl_saliency.seeding import check_seed, derive_seed, stream
 def test_an_atomic_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     target = tmp_path / "file.txt"
     target.write_text("old")
-    with pytest.raises(RuntimeError), atomic_path(target) as partial:
-        partial.write_text("half")
-        assert partial.suffix == ".txt"
-        raise RuntimeError
+
+    def fail_halfway() -> None:
+        with atomic_path(target) as partial:
+            partial.write_text("half")
+            assert partial.suffix == ".txt"
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_halfway()
     assert target.read_text() == "old"
     with atomic_path(target) as partial:
         partial.write_text("new")
