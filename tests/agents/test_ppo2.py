@@ -51,7 +51,7 @@ def test_three_updates_equal_the_originals_losses_gradients_and_weights(network:
     step = tf.function(learner.train_minibatch)
     batch = golden_batch(golden["seed"])
     for index, expected in enumerate(golden["steps"]):
-        losses, gradients = step(batch, golden["lr"])
+        losses, gradients = step(batch, tf.constant(golden["lr"]))
         for name, loss in zip(LOSS_NAMES, losses.numpy(), strict=True):
             assert loss == pytest.approx(expected["losses"][name], rel=1e-4), (index, name)
         # From the second step on Adam has turned rounding into weights: float64 is as far off.
@@ -170,6 +170,16 @@ def test_adams_powers_count_the_steps_as_tensorflow_1_does() -> None:
     learner.update(Batch(*(a[:16] for a in golden_batch(0))), 1e-4, np.random.default_rng(0))
     assert float(learner.adam.beta1_power) == pytest.approx(0.9**7)
     assert float(learner.adam.beta2_power) == pytest.approx(0.999**7)
+
+
+def test_the_update_is_compiled_once_whatever_the_learning_rate() -> None:
+    config = PPO2Config(num_envs=2, num_steps=8, num_minibatches=2, num_epochs=1)
+    learner = PPO2Learner(build_policy("cnn_daqn", 4, seed=0), config)
+    batch = Batch(*(array[:16] for array in golden_batch(0)))
+    rng = np.random.default_rng(0)
+    for rate in (3e-4, 2e-4, 1e-4):
+        learner.update(batch, rate, rng)
+    assert learner.compilations == 1
 
 
 def test_explained_variance_of_perfect_and_of_constant_returns() -> None:

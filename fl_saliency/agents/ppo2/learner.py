@@ -64,7 +64,7 @@ class PPO2Learner:
         variables = [item.variable.value for item in self._named]
         self.adam = Adam(variables, config.adam_epsilon)
         self._variables = variables
-        self._update = tf.function(self._epochs, reduce_retracing=True)
+        self._update = tf.function(self._epochs)
 
     def update(
         self, batch: Batch, learning_rate: float, rng: np.random.Generator
@@ -73,7 +73,9 @@ class PPO2Learner:
         size, epochs = self.config.batch_size, self.config.num_epochs
         order = np.stack([rng.permutation(size) for _ in range(epochs)])
         rows = order.reshape(epochs * self.config.num_minibatches, -1).astype(np.int32)
-        losses = self._update(Batch(*map(tf.convert_to_tensor, batch)), rows, learning_rate)
+        # As a tensor: a Python number would compile the update anew for each of its values.
+        rate = tf.constant(learning_rate, tf.float32)
+        losses = self._update(Batch(*map(tf.convert_to_tensor, batch)), rows, rate)
         return dict(zip(LOSS_NAMES, losses.numpy(), strict=True))
 
     def _epochs(self, batch: Batch, rows: Tensor, learning_rate: Tensor) -> Tensor:
@@ -98,8 +100,13 @@ class PPO2Learner:
             )
         gradients = tape.gradient(losses.total, self._variables)
         clipped, _ = tf.clip_by_global_norm(gradients, self.config.max_grad_norm)
-        self.adam.apply(clipped, tf.cast(learning_rate, tf.float32))
+        self.adam.apply(clipped, learning_rate)
         return losses.logged, clipped
+
+    @property
+    def compilations(self) -> int:
+        """How often the update was compiled: once, or something varies that should not."""
+        return int(self._update.experimental_get_tracing_count())
 
     def optimizer_arrays(self) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
         """Adam's first and second moments by variable name, in file shapes."""
