@@ -12,11 +12,11 @@ COPY requirements.txt ./
 RUN if [ -z "${EXTRAS}" ] && [ "$(dpkg --print-architecture)" = amd64 ]; then \
         sed -i 's/^tensorflow==/tensorflow-cpu==/' requirements.txt; \
     fi \
-    && /opt/fls/bin/pip install --no-cache-dir -r requirements.txt
+    && /opt/fls/bin/pip install --no-cache-dir --no-compile -r requirements.txt
 COPY . .
-RUN /opt/fls/bin/pip install --no-cache-dir --no-deps ./streaming-image-env . \
+RUN /opt/fls/bin/pip install --no-cache-dir --no-compile --no-deps ./streaming-image-env . \
     && if [ -n "${EXTRAS}" ]; then \
-        /opt/fls/bin/pip install --no-cache-dir -c requirements.txt ".[${EXTRAS}]"; \
+        /opt/fls/bin/pip install --no-cache-dir --no-compile -c requirements.txt ".[${EXTRAS}]"; \
     fi
 # Out go the tests, the C++ headers, the clang that nothing imports and, last, pip. The imports prove that the
 # rest still works, and leave byte code of just the modules that are used: TensorFlow starts much faster with it.

@@ -7,9 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly suite=bookworm
 readonly caller=12345
 readonly certificates=/usr/local/share/ca-certificates/build-host.crt
-# Both work inside another container too, where mounts and namespaces may be refused.
-export BUILDAH_ISOLATION=chroot
-readonly storage_driver=vfs
+export BUILDAH_ISOLATION=chroot # works inside another container too, where namespaces are refused
 
 fail() {
     echo "docker/check.sh: $*" >&2
@@ -24,7 +22,11 @@ install_tools() {
     apt-get install -y -qq --no-install-recommends buildah debootstrap
 }
 
-store() { buildah --storage-driver "$storage_driver" --root "$work/storage" --runroot "$work/run" "$@"; }
+# buildah takes overlay where it can and vfs, which needs no mounts, elsewhere; STORAGE_DRIVER decides otherwise.
+store() {
+    buildah ${STORAGE_DRIVER:+--storage-driver "$STORAGE_DRIVER"} \
+        --root "$work/storage" --runroot "$work/run" "$@"
+}
 
 # A stand-in for debian:12-slim. A host whose downloads need a certificate of its own lends it.
 make_base() {
