@@ -84,6 +84,7 @@ class AtariGame:
         self._actions = full if protocol.full_action_set else self._ale.getMinimalActionSet()
         # The emulator's own no-op: two games' minimal sets have none.
         self._noop = full[0]
+        self._is_sticky = protocol.repeat_action_probability > 0
         self._opening = self._actions[1:3] if _wants_fire(protocol) else []
         self._ale.reset_game()
         self._power_on = self._ale.cloneState(include_rng=True)
@@ -92,6 +93,7 @@ class AtariGame:
             protocol.game,
             max_pool=protocol.max_pool,
             size=protocol.size,
+            skip=protocol.frame_skip,
             screen=screen,
         )
         self._first_screen = self._pooler.indices()
@@ -191,41 +193,32 @@ class AtariGame:
 
     def _skip(self, action: ale_py.Action, *, take: bool = True) -> float:
         """One agent step of the running game; sets `_over` and records the game if it ended."""
-        skip = self._protocol.frame_skip
-        reward, end, moved = 0.0, "", not take
-        for left in range(skip - 1, -1, -1):
-            reward += self._ale.act(self._sticky(action))
+        ale, end = self._ale, ""
+        reward, moved = 0.0, not take
+        for screen in self._pooler.plan:
+            reward += ale.act(self._sticky(action) if self._is_sticky else action)
             self._frames += 1
-            if self._ale.game_over():
+            if ale.game_over():
                 end = "game_over"
             elif self._frames >= self._limit:
                 end = "truncated"
-            if take and left < 2:
-                moved |= self._take(first=left == 1)
+            if take and screen is not None:
+                moved |= self._pooler.take(screen)
             if end:
                 break
         self._return += reward
         self._length += 1
-        self._still = 0 if moved or reward else self._still + skip
+        self._still = 0 if moved or reward else self._still + len(self._pooler.plan)
         if not end and self._still >= self._protocol.stall_frames:
             end = "stalled"
         if end:
             self._finish(end)
         return reward
 
-    def _take(self, *, first: bool) -> bool:
-        if first:
-            return self._pooler.take_first()
-        if self._protocol.frame_skip == 1:
-            return self._pooler.take_both()
-        return self._pooler.take_last()
-
     def _sticky(self, action: ale_py.Action) -> ale_py.Action:
-        probability = self._protocol.repeat_action_probability
-        if probability and self._rng.random() < probability:
-            return self._last_action
-        self._last_action = action
-        return action
+        if self._rng.random() >= self._protocol.repeat_action_probability:
+            self._last_action = action
+        return self._last_action
 
     def _finish(self, end: str) -> None:
         game = FinishedGame(
@@ -273,7 +266,7 @@ class AtariGame:
             for frame in self._stack:
                 frame.fill(0)
         newest = self._stack.pop(0)
-        self._pooler.frame(newest)
+        newest[:] = self._pooler.frame()
         self._stack.append(newest)
         cv2.merge(self._stack, dst=self._observation)
 

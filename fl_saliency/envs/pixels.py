@@ -14,7 +14,7 @@ import numpy as np
 
 from fl_saliency.base import IntArray, UInt8Array
 
-__all__ = ["FramePooler"]
+__all__ = ["FramePooler", "Screen"]
 
 # Pixels are compared and picked out in 64-bit words of so many.
 _WORD = 8
@@ -62,7 +62,7 @@ def _shared_palette(game: str, max_pool: str) -> _Palette:
     return _Palette(max_pool)
 
 
-class _Screen:
+class Screen:
     """One screen, a byte a pixel, and the same memory as words of eight pixels."""
 
     def __init__(self, pixels: UInt8Array) -> None:
@@ -70,8 +70,13 @@ class _Screen:
         self.words = self.pixels.reshape(-1).view(np.uint64)
 
 
+@lru_cache(maxsize=4)
+def _shared_scratch(height: int, width: int) -> Screen:
+    return Screen(np.zeros((height, width), np.uint8))
+
+
 class FramePooler:
-    """Takes screens of one emulator, pools the last two and makes frames of them."""
+    """Takes screens of one emulator, pools the last two of a skip and makes frames of them."""
 
     def __init__(
         self,
@@ -80,6 +85,7 @@ class FramePooler:
         *,
         max_pool: str,
         size: int,
+        skip: int,
         screen: UInt8Array | None,
     ) -> None:
         """Begin with the present screen of `ale`, in which `game` is loaded.
@@ -88,64 +94,67 @@ class FramePooler:
         """
         self._ale = ale
         self._palette = _shared_palette(game, max_pool)
-        self._screen = None if screen is None else screen.reshape(-1, _WORD, 3)
+        self._rgb = None if screen is None else screen.reshape(-1, _WORD, 3)
         present: UInt8Array = ale.getScreen()
+        height, width = present.shape
         self._palette.learn(ale, present, present)
-        self._first, self._last, self._spare = (_Screen(present.copy()) for _ in range(3))
-        self._grey = _Screen(np.zeros_like(present))
+        self._scratch = _shared_scratch(height, width)
+        self._last = Screen(present.copy())
+        # A skip of one frame has nothing to pool: its screen is the whole pair.
+        self._first = Screen(present.copy()) if skip > 1 else self._last
+        self.plan = _plan(skip, self._first, self._last)
+        """Which screen to take after each frame of a skip, None for no screen."""
+        self._grey = Screen(np.zeros_like(present))
         self._frame = np.zeros((size, size), np.uint8)
-        self._band = _band_rows(*present.shape, size)
-        self._words_in_band = self._band[0] * present.shape[1] // _WORD
-        # Words of the pair that `_grey` does not show yet; None for all of them.
-        self._changed: list[IntArray] | None = None
+        self._band = _band_rows(height, width, size)
+        self._words_in_band = self._band[0] * width // _WORD
+        self._all_changed = True
+        self._changed: list[IntArray] = []  # words of the pair that `_grey` does not show yet
 
-    def take_first(self) -> bool:
-        """Take the present screen as the first of a pair; True if it is another than before."""
-        self._first, self._spare, changed = self._take(self._first)
-        return changed
+    def take(self, screen: Screen) -> bool:
+        """Take the emulator's present screen as `screen` of the plan; True if it changed."""
+        now = self._scratch
+        self._ale.getScreen(now.pixels)
+        changed = (now.words != screen.words).nonzero()[0]
+        if not changed.size:
+            return False
+        words = now.words[changed]
+        self._palette.learn(self._ale, now.pixels, words)
+        screen.words[changed] = words
+        self._changed.append(changed)
+        return True
 
-    def take_last(self) -> bool:
-        """Take the present screen as the last of a pair; True if it is another than before."""
-        self._last, self._spare, changed = self._take(self._last)
-        return changed
-
-    def take_both(self) -> bool:
-        """Take the present screen as both of a pair, so that nothing is pooled; True if new."""
-        return self.take_first() | self.take_last()
+    def take_both(self) -> None:
+        """Take the present screen as both of a pair, so that nothing is pooled."""
+        self.take(self._first)
+        self.take(self._last)
 
     def show(self, indices: UInt8Array) -> None:
         """Take `indices` [H, W], a screen that was taken before, as both of a pair."""
         self._first.pixels[:], self._last.pixels[:] = indices, indices
-        self._changed = None
+        self._all_changed = True
 
     def indices(self) -> UInt8Array:
         """A copy of the last screen taken, as palette indices, uint8 [H, W]."""
         return self._last.pixels.copy()
 
-    def _take(self, before: _Screen) -> tuple[_Screen, _Screen, bool]:
-        now = self._spare
-        self._ale.getScreen(now.pixels)
-        changed = (now.words != before.words).nonzero()[0]
-        if changed.size:
-            self._palette.learn(self._ale, now.pixels, now.words[changed])
-            if self._changed is not None:
-                self._changed.append(changed)
-        return now, before, changed.size > 0
+    def frame(self) -> UInt8Array:
+        """The pooled, grey, resized frame, uint8 [size, size], valid until the next call.
 
-    def frame(self, out: UInt8Array) -> None:
-        """Write the pooled, grey, resized frame to `out` uint8 [size, size]; update the screen."""
-        total = len(self._grey.words)
-        if self._changed is None or _MANY * sum(map(len, self._changed)) > total:
+        Updates the pooled RGB screen too.
+        """
+        if self._all_changed or _MANY * sum(map(len, self._changed)) > len(self._grey.words):
             self._pool(slice(None))
-            self._resize(0, self._frame.shape[0] // self._band[1])
+            self._resize(0, len(self._frame) // self._band[1])
         elif self._changed:
             changed = np.concatenate(self._changed)
             self._pool(changed)
-            bands = sorted(set((changed // self._words_in_band).tolist()))
-            for start, stop in _runs(bands):
+            bands = np.bincount(changed // self._words_in_band).nonzero()[0]
+            for start, stop in _runs(bands.tolist()):
                 self._resize(start, stop)
-        self._changed = []
-        out[:] = self._frame
+        self._all_changed = False
+        self._changed.clear()
+        return self._frame
 
     def _pool(self, where: IntArray | slice) -> None:
         first = self._first.words[where].view(np.uint8)
@@ -156,9 +165,9 @@ class FramePooler:
         # "clip" does nothing to these indices, but spares NumPy to check them.
         grey = self._palette.pooled.take(pairs, mode="clip")
         self._grey.words[where] = grey.view(np.uint64)
-        if self._screen is not None:
+        if self._rgb is not None:
             rgb = self._palette.rgb
-            self._screen[where] = np.maximum(rgb[first], rgb[last]).reshape(-1, _WORD, 3)
+            self._rgb[where] = np.maximum(rgb[first], rgb[last]).reshape(-1, _WORD, 3)
 
     def _resize(self, start: int, stop: int) -> None:
         """Resize the bands from `start` to before `stop`."""
@@ -166,6 +175,10 @@ class FramePooler:
         target = self._frame[start * lines : stop * lines]
         source = self._grey.pixels[start * rows : stop * rows]
         cv2.resize(source, target.shape[::-1], dst=target, interpolation=cv2.INTER_AREA)
+
+
+def _plan(skip: int, first: Screen, last: Screen) -> tuple[Screen | None, ...]:
+    return (last,) if skip == 1 else (*[None] * (skip - 2), first, last)
 
 
 def _band_rows(height: int, width: int, size: int) -> tuple[int, int]:

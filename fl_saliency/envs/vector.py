@@ -2,17 +2,16 @@
 
 import time
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from fl_saliency.base import BoolArray, EpisodeRecord, FloatArray, UInt8Array
+from fl_saliency.base import BoolArray, EpisodeRecord, FloatArray, IntArray, UInt8Array
 from fl_saliency.envs.games import game_info
 from fl_saliency.envs.protocol import Protocol
-from fl_saliency.envs.worker import EnvGroup, GroupSpec, WorkerProcess, allocate
+from fl_saliency.envs.worker import EnvGroup, GroupSpec, Order, WorkerProcess, allocate
 from fl_saliency.errors import InputError
 from fl_saliency.seeding import check_seed
 
@@ -75,10 +74,9 @@ class AtariVectorEnv:
         )
         allocate(spec)
         self._buffers = spec.buffers()
-        self._pending: deque[tuple[range, list[int]]] = deque()
+        self._pending: deque[range] = deque()
         count = min(num_envs, _cores() if workers is None else workers)
         self._groups: list[EnvGroup | WorkerProcess] = []
-        self._known_shares: dict[range, dict[int, list[int]]] = {}
         try:
             self._start(spec, count)
         except BaseException:
@@ -124,13 +122,19 @@ class AtariVectorEnv:
         return self.step_wait()
 
     def step_async(self, actions: npt.ArrayLike, envs: slice = slice(None)) -> None:
-        """Begin to play `actions` int [n] in the n envs of `envs`; `step_wait(envs)` ends it."""
-        self._step_async(actions, range(self.num_envs)[envs], None)
+        """Begin to play `actions` int [n] in the n envs of `envs`; `step_wait(envs)` ends it.
+
+        Steps of other envs may begin meanwhile.
+        """
+        chosen = range(self.num_envs)[envs]
+        if chosen.step < 0:
+            raise ValueError(f"step_async({envs}): expected a rising slice")
+        self._step_async(actions, chosen, None)
 
     def step_wait(self, envs: slice = slice(None)) -> VectorStep:
         """Wait for the oldest step begun, which must be that of `envs`; its arrays are [n]."""
         chosen = range(self.num_envs)[envs]
-        if not self._pending or self._pending[0][0] != chosen:
+        if not self._pending or self._pending[0] != chosen:
             raise ValueError(f"step_wait({envs}): the oldest step begun is not of these envs")
         episodes = self._collect()
         raw = self._buffers.rewards[envs].copy()
@@ -150,34 +154,36 @@ class AtariVectorEnv:
         listed = given.tolist()  # of a few numbers, a list is searched faster
         if listed and not (min(listed) >= 0 and max(listed) < self.num_actions):
             raise ValueError(f"actions {given}: expected 0 to {self.num_actions - 1}")
+        self._submit("step", envs, active, given)
+
+    def _submit(
+        self,
+        command: str,
+        envs: range,
+        active: BoolArray | None,
+        actions: IntArray | None = None,
+    ) -> None:
+        if not self._groups:
+            raise ValueError(f"{command}: the envs are closed")
+        if any(set(envs) & set(pending) for pending in self._pending):
+            raise ValueError(f"{command}: a step of these envs has begun; step_wait() first")
         where = slice(envs.start, envs.stop, envs.step)
-        self._buffers.actions[where] = given
         if active is not None:
+            self._buffers.active[where] = _checked_mask(active, len(envs))
             self._buffers.rewards[where] = 0.0
             self._buffers.dones[where] = False
-        self._submit("step", envs, active)
-
-    def _submit(self, command: str, envs: range, active: BoolArray | None) -> None:
-        shares = self._shares(envs) if active is None else self._split(_selected(active, envs))
-        for index, share in shares.items():
-            self._groups[index].submit(command, share)
-        self._pending.append((envs, list(shares)))
-
-    def _shares(self, envs: range) -> dict[int, list[int]]:
-        if envs not in self._known_shares:
-            self._known_shares[envs] = self._split(envs)
-        return self._known_shares[envs]
-
-    def _split(self, envs: Iterable[int]) -> dict[int, list[int]]:
-        """The envs of each group that has any of `envs`."""
-        shares: dict[int, list[int]] = {}
-        for env in envs:
-            shares.setdefault(env % len(self._groups), []).append(env)
-        return shares
+        if actions is not None:
+            self._buffers.actions[where] = actions
+        order = Order(command, envs, active is not None)
+        for group in self._groups:
+            group.submit(order)
+        self._pending.append(envs)
 
     def _collect(self) -> tuple[EpisodeRecord, ...]:
-        _, busy = self._pending.popleft()
-        ended = [game for index in busy for game in self._groups[index].result()]
+        self._pending.popleft()
+        ended = [game for group in self._groups for game in group.result()]
+        if not ended:
+            return ()
         now = time.monotonic() - self._started
         ended.sort(key=lambda game: (game.env, game.episode))
         return tuple(EpisodeRecord(**asdict(game), time=now) for game in ended)
@@ -195,11 +201,11 @@ class AtariVectorEnv:
         self.close()
 
 
-def _selected(active: BoolArray, envs: range) -> list[int]:
+def _checked_mask(active: BoolArray, envs: int) -> BoolArray:
     mask = np.asarray(active)
-    if mask.shape != (len(envs),) or mask.dtype != np.bool_:
-        raise ValueError(f"active {mask.dtype} {mask.shape}: expected bool ({len(envs)},)")
-    return [env for env, chosen in zip(envs, mask.tolist(), strict=True) if chosen]
+    if mask.shape != (envs,) or mask.dtype != np.bool_:
+        raise ValueError(f"active {mask.dtype} {mask.shape}: expected bool ({envs},)")
+    return mask
 
 
 def _cores() -> int:

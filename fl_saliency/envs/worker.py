@@ -2,14 +2,15 @@
 
 import contextlib
 import multiprocessing
-import pickle
+import os
 import signal
+import struct
 import traceback
-from array import array
 from collections import deque
 from dataclasses import dataclass
+from functools import lru_cache
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -19,12 +20,25 @@ from fl_saliency.envs.emulator import AtariGame, FinishedGame
 from fl_saliency.envs.protocol import Protocol
 from fl_saliency.errors import JobError
 
-__all__ = ["Buffers", "EnvGroup", "GroupSpec", "WorkerProcess", "allocate"]
+__all__ = ["Buffers", "EnvGroup", "GroupSpec", "Order", "WorkerProcess", "allocate"]
 
 # Never forked: TensorFlow's threads do not live through a fork, and what they hold stays held.
 _SPAWN = multiprocessing.get_context("spawn")
-_FAILED = b"!"
+_ORDER = struct.Struct("??iii")
+# The first byte of an answer: nothing to tell; games that ended follow; a traceback follows.
+_DONE, _ENDED, _FAILED = b".", b"+", b"!"
 _GONE = (EOFError, BrokenPipeError, ConnectionResetError)
+
+
+class Order(NamedTuple):
+    """What a group of envs is to do."""
+
+    command: str
+    """`reset` or `step`, with the actions in the buffers."""
+    envs: range
+    """In which envs, as far as they are in the group."""
+    masked: bool
+    """Only in those that are active according to the buffers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +51,8 @@ class Buffers:
     """uint8 [N, H, W, 3]."""
     actions: IntArray
     """int32 [N], from the parent."""
+    active: BoolArray
+    """bool [N], from the parent, for masked orders."""
     rewards: FloatArray
     """Raw rewards, float32 [N]."""
     dones: BoolArray
@@ -70,6 +86,7 @@ def _fields(spec: GroupSpec) -> dict[str, tuple[tuple[int, ...], type]]:
     layout: dict[str, tuple[tuple[int, ...], type]] = {
         "observations": ((n, *spec.protocol.observation_shape), np.uint8),
         "actions": ((n,), np.int32),
+        "active": ((n,), np.bool_),
         "rewards": ((n,), np.float32),
         "dones": ((n,), np.bool_),
     }
@@ -91,6 +108,7 @@ class EnvGroup:
     def __init__(self, spec: GroupSpec) -> None:
         self._buffers = buffers = spec.buffers()
         self._ended: deque[list[FinishedGame]] = deque()
+        self._shares: dict[range, list[int]] = {}
         self._games = {
             env: AtariGame(
                 spec.protocol,
@@ -103,21 +121,28 @@ class EnvGroup:
             for env in spec.envs
         }
 
-    def submit(self, command: str, envs: list[int]) -> None:
-        """`reset` or `step` the envs, with the actions in the buffers."""
-        play = self._reset if command == "reset" else self._step
+    def submit(self, order: Order) -> None:
+        """Carry `order` out in those of its envs that are in this group."""
+        play = self._reset if order.command == "reset" else self._step
         ended: list[FinishedGame] = []
-        for env in envs:
+        for env in self._share(order.envs):
+            if order.masked and not self._buffers.active[env]:
+                continue
             play(env)
             ended += self._games[env].collect()
         self._ended.append(ended)
 
     def result(self) -> list[FinishedGame]:
-        """The games that ended in the oldest command not asked for."""
+        """The games that ended in the oldest order not asked for."""
         return self._ended.popleft()
 
     def close(self) -> None:
         """Nothing to end."""
+
+    def _share(self, envs: range) -> list[int]:
+        if envs not in self._shares:
+            self._shares[envs] = [env for env in self._games if env in envs]
+        return self._shares[envs]
 
     def _reset(self, env: int) -> None:
         self._games[env].reset()
@@ -140,25 +165,27 @@ class WorkerProcess:
         self._process.start()
         theirs.close()
 
-    def submit(self, command: str, envs: list[int]) -> None:
-        """`reset` or `step` the envs; raises JobError if the process is no more."""
+    def submit(self, order: Order) -> None:
+        """Have `order` carried out; raises JobError if the process is no more."""
         try:
-            self._pipe.send_bytes(command[:1].encode() + array("H", envs).tobytes())
+            os.write(self._pipe.fileno(), _encode(order))
         except _GONE as error:
             raise self._death() from error
 
     def result(self) -> list[FinishedGame]:
         """Wait for the games that ended; raises JobError if the process fails or is no more."""
         try:
-            answer = self._pipe.recv_bytes()
+            answer = _read(self._pipe, 1)
+            if answer == _DONE:
+                return []
+            content = self._pipe.recv()
         except _GONE as error:
             raise self._death() from error
-        if answer[:1] == _FAILED:
-            trace = answer[1:].decode()
-            failure = JobError(f"{self._name} failed: {trace.strip().splitlines()[-1]}")
-            failure.add_note(trace)
+        if answer == _FAILED:
+            failure = JobError(f"{self._name} failed: {content.strip().splitlines()[-1]}")
+            failure.add_note(content)
             raise failure
-        ended: list[FinishedGame] = pickle.loads(answer) if answer else []
+        ended: list[FinishedGame] = content
         return ended
 
     def _death(self) -> JobError:
@@ -177,8 +204,8 @@ class WorkerProcess:
 def _serve(pipe: Connection, spec: GroupSpec) -> None:
     """Obey the parent until it closes the pipe, or is no more.
 
-    A message is one letter, the command, and the envs' numbers as 16 bits; the answer is a pickled
-    list of the games that ended, or nothing if none did, or "!" and a traceback.
+    An order is a few bytes, not pickled and without a header, for it is sent at every step; the
+    answer is one byte, followed by a pickled object where there is something to tell.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent decides
     cv2.setNumThreads(1)
@@ -188,14 +215,34 @@ def _serve(pipe: Connection, spec: GroupSpec) -> None:
         except _GONE:
             raise
         except Exception:
-            pipe.send_bytes(_FAILED + traceback.format_exc().encode())
+            os.write(pipe.fileno(), _FAILED)
+            pipe.send(traceback.format_exc())
 
 
 def _obey(pipe: Connection, group: EnvGroup) -> None:
-    pipe.send_bytes(b"")
+    os.write(pipe.fileno(), _DONE)
     while True:
-        message = pipe.recv_bytes()
-        command = "reset" if message[:1] == b"r" else "step"
-        group.submit(command, list(memoryview(message)[1:].cast("H")))
+        group.submit(_decode(_read(pipe, _ORDER.size)))
         ended = group.result()
-        pipe.send_bytes(pickle.dumps(ended) if ended else b"")
+        os.write(pipe.fileno(), _ENDED if ended else _DONE)
+        if ended:
+            pipe.send(ended)
+
+
+def _read(pipe: Connection, size: int) -> bytes:
+    data = os.read(pipe.fileno(), size)
+    if len(data) < size:  # both ends write whole messages, so the other end is closed
+        raise EOFError
+    return data
+
+
+@lru_cache(maxsize=64)
+def _encode(order: Order) -> bytes:
+    envs = order.envs
+    return _ORDER.pack(order.command == "reset", order.masked, envs.start, envs.stop, envs.step)
+
+
+@lru_cache(maxsize=64)
+def _decode(message: bytes) -> Order:
+    reset, masked, *bounds = _ORDER.unpack(message)
+    return Order("reset" if reset else "step", range(*bounds), masked)

@@ -30,17 +30,16 @@ def test_pooled_frames_equal_pooling_the_emulators_own_images(game, max_pool, si
     ale = load_game(game)
     ale.reset_game()
     screen = np.zeros((*ale.getScreenDims(), 3), np.uint8)
-    pooler = FramePooler(ale, game, max_pool=max_pool, size=size, screen=screen)
+    pooler = FramePooler(ale, game, max_pool=max_pool, size=size, skip=4, screen=screen)
     actions = ale.getMinimalActionSet()
     rng = np.random.default_rng(0)
-    out = np.zeros((size, size), np.uint8)
     for _ in range(60):
         pair = []
-        for take in (pooler.take_first, pooler.take_last):
+        for shown in pooler.plan[-2:]:
             ale.act(actions[rng.integers(len(actions))])
-            take()
+            pooler.take(shown)
             pair.append((ale.getScreenRGB(), ale.getScreenGrayscale()))
-        pooler.frame(out)
+        out = pooler.frame()
         rgb = np.maximum(pair[0][0], pair[1][0])
         grey = np.maximum(pair[0][1], pair[1][1])
         if max_pool == "rgb":
@@ -52,12 +51,13 @@ def test_pooled_frames_equal_pooling_the_emulators_own_images(game, max_pool, si
 def test_take_tells_whether_the_screen_changed():
     ale = load_game("breakout")
     ale.reset_game()
-    pooler = FramePooler(ale, "breakout", max_pool="rgb", size=84, screen=None)
-    assert not pooler.take_last()
+    pooler = FramePooler(ale, "breakout", max_pool="rgb", size=84, skip=4, screen=None)
+    last = pooler.plan[-1]
+    assert not pooler.take(last)
     for _ in range(60):  # FIRE launches the ball, which appears after a while
         ale.act(ale_py.Action.FIRE)
-    assert pooler.take_last()
-    assert not pooler.take_last()
+    assert pooler.take(last)
+    assert not pooler.take(last)
 
 
 def test_grey_pooling_equals_ale_pys_own_vector_env():
@@ -67,16 +67,13 @@ def test_grey_pooling_equals_ale_pys_own_vector_env():
     theirs, _ = env.reset(seed=0)
     ale = load_game("ms_pacman")
     ale.reset_game()
-    pooler = FramePooler(ale, "ms_pacman", max_pool="grey", size=84, screen=None)
-    out = np.zeros((84, 84), np.uint8)
+    pooler = FramePooler(ale, "ms_pacman", max_pool="grey", size=84, skip=4, screen=None)
     actions = ale.getMinimalActionSet()
     for i in range(120):
         theirs, *_ = env.step(np.array([i % 9]))
-        for left in (3, 2, 1, 0):
+        for shown in pooler.plan:
             ale.act(actions[i % 9])
-            if left == 1:
-                pooler.take_first()
-        pooler.take_last()
-        pooler.frame(out)
-        np.testing.assert_array_equal(theirs[0, -1], out)
+            if shown is not None:
+                pooler.take(shown)
+        np.testing.assert_array_equal(theirs[0, -1], pooler.frame())
     env.close()

@@ -220,9 +220,14 @@ def test_wrong_actions_masks_and_waits_are_refused(local):
         env.step([0] * ENVS, active=np.ones(ENVS + 1, bool))
     with pytest.raises(ValueError, match="step_wait"):
         env.step_wait()
+    with pytest.raises(ValueError, match="rising"):
+        env.step_async([0, 0], slice(1, None, -1))
     env.step_async([0, 0], slice(0, 2))
     with pytest.raises(ValueError, match="step_wait"):
         env.step_wait(slice(1, 3))
+    for overlapping in (lambda: env.step_async([0], slice(1, 2)), env.reset):
+        with pytest.raises(ValueError, match="step_wait"):
+            overlapping()
     env.step_wait(slice(0, 2))
 
 
@@ -247,6 +252,8 @@ def test_a_killed_worker_is_an_error_within_seconds_and_leaves_no_orphans():
     assert time.monotonic() - started < 10
     psutil.wait_procs(workers, timeout=10)
     assert not any(p.is_running() for p in workers)
+    with pytest.raises(ValueError, match="closed"):
+        env.step([0, 0])
 
 
 @pytest.mark.timeout(60)
