@@ -54,7 +54,10 @@ class GameState:
 
 
 class AtariGame:
-    """One env: plays game after game, writes observations into a buffer that it is given."""
+    """One env: plays game after game, writes observations into a buffer that it is given.
+
+    A game is a function of its seed and the actions in it, whatever was played before.
+    """
 
     def __init__(
         self,
@@ -85,7 +88,7 @@ class AtariGame:
         # The emulator's own no-op: two games' minimal sets have none.
         self._noop = full[0]
         self._is_sticky = protocol.repeat_action_probability > 0
-        self._opening = self._actions[1:3] if _wants_fire(protocol) else []
+        self._opening = _opening(self._actions) if protocol.fire_reset else []
         self._ale.reset_game()
         self._power_on = self._ale.cloneState(include_rng=True)
         self._pooler = FramePooler(
@@ -216,6 +219,7 @@ class AtariGame:
         return reward
 
     def _sticky(self, action: ale_py.Action) -> ale_py.Action:
+        """The emulator's own rule, drawn here: it takes a new seed only with loading the game."""
         if self._rng.random() >= self._protocol.repeat_action_probability:
             self._last_action = action
         return self._last_action
@@ -254,7 +258,7 @@ class AtariGame:
             self._new_game(hidden)
 
     def _open(self, hidden: int) -> None:
-        """Play the last `hidden` opening actions: FIRE and action 2, in games that want FIRE."""
+        """Play the last `hidden` opening actions."""
         for left in range(hidden - 1, -1, -1):
             if self._life_step(self._opening[-1 - left])[1]:
                 # Baselines shows the screen of the last one, whatever follows in the same game.
@@ -271,6 +275,6 @@ class AtariGame:
         cv2.merge(self._stack, dst=self._observation)
 
 
-def _wants_fire(protocol: Protocol) -> bool:
-    meanings = protocol.action_meanings
-    return protocol.fire_reset and len(meanings) >= 3 and meanings[1] == "FIRE"
+def _opening(actions: list[ale_py.Action]) -> list[ale_py.Action]:
+    """FIRE and action 2 where Baselines presses them: action 1 is FIRE, and there are others."""
+    return actions[1:3] if len(actions) >= 3 and actions[1] == ale_py.Action.FIRE else []

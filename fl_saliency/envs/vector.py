@@ -74,6 +74,7 @@ class AtariVectorEnv:
         )
         allocate(spec)
         self._buffers = spec.buffers()
+        self._playing = False
         self._pending: deque[range] = deque()
         count = min(num_envs, _cores() if workers is None else workers)
         self._groups: list[EnvGroup | WorkerProcess] = []
@@ -111,6 +112,7 @@ class AtariVectorEnv:
         """
         self._submit("reset", range(self.num_envs), active)
         self._collect()
+        self._playing = True
         return self.observations
 
     def step(self, actions: npt.ArrayLike, active: BoolArray | None = None) -> VectorStep:
@@ -165,6 +167,8 @@ class AtariVectorEnv:
     ) -> None:
         if not self._groups:
             raise ValueError(f"{command}: the envs are closed")
+        if not self._playing and (command == "step" or active is not None):
+            raise ValueError(f"{command}: the envs have not begun; reset() all first")
         if any(set(envs) & set(pending) for pending in self._pending):
             raise ValueError(f"{command}: a step of these envs has begun; step_wait() first")
         where = slice(envs.start, envs.stop, envs.step)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fl_saliency.envs.emulator import AtariGame
+from fl_saliency.envs.games import game_info
 from fl_saliency.envs.protocol import Protocol
 from fl_saliency.seeding import derive_seed
 
@@ -26,16 +27,9 @@ def make_game(protocol: Protocol, *, screen=False, seed=1, env=0, **options):
     observation = np.zeros(protocol.observation_shape, np.uint8)
     shown = None
     if screen:
-        height, width = protocol_screen(protocol)
-        shown = np.zeros((height, width, 3), np.uint8)
+        shown = np.zeros((*game_info(protocol.game).screen, 3), np.uint8)
     game = AtariGame(protocol, env=env, seed=seed, observation=observation, screen=shown, **options)
     return game, observation, shown
-
-
-def protocol_screen(protocol: Protocol):
-    from fl_saliency.envs.games import game_info
-
-    return game_info(protocol.game).screen
 
 
 def play(game, observation, actions, screen=None) -> Played:

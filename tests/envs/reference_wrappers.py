@@ -1,7 +1,8 @@
 """A serial stack of gymnasium wrappers with OpenAI Baselines' rules, to judge our env by.
 
 Written for clarity and independence of `fl_saliency.envs`: one wrapper a rule, innermost first,
-every frame as RGB, the emulator loaded again for every game.
+every frame as RGB, the emulator loaded again for every game. Where a game ends on a hidden step
+Baselines goes wrong; two marked lines mend that.
 """
 
 from collections.abc import Iterator
@@ -119,6 +120,7 @@ class EpisodicLife(gym.Wrapper):
     def __init__(self, env):
         super().__init__(env)
         self._lives, self._real_end = 0, True
+        self.new_game = True
 
     def step(self, action):
         obs, reward, over, cut, info = self.env.step(action)
@@ -130,10 +132,13 @@ class EpisodicLife(gym.Wrapper):
         return obs, reward, over, cut, info
 
     def reset(self, **kwargs):
-        if self._real_end:
+        self.new_game = self._real_end
+        if not self._real_end:
+            obs, _, over, cut, info = self.env.step(0)
+            # Mended: Baselines overlooks a game that ends on this step, and crashes on the next.
+            self.new_game = over or cut
+        if self.new_game:
             obs, info = self.env.reset(**kwargs)
-        else:
-            obs, _, _, _, info = self.env.step(0)
         self._lives = self.unwrapped.ale.lives()
         return obs, info
 
@@ -146,7 +151,11 @@ class FireStart(gym.Wrapper):
         for action in (1, 2):
             obs, _, over, cut, info = self.env.step(action)
             if over or cut:
-                self.env.reset(**kwargs)
+                first, _ = self.env.reset(**kwargs)
+                # Mended: Baselines shows the last of the old game as the first of the new one.
+                # Within a game it does so too, and that is kept.
+                if not isinstance(self.env, EpisodicLife) or self.env.new_game:
+                    obs = first
         return obs, info
 
 

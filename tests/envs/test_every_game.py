@@ -53,10 +53,10 @@ def assert_equal_to_the_stack(title, *, steps, max_steps):
 
 @pytest.mark.parametrize("title", BROAD)
 def test_env_equals_the_wrapper_stack(title):
-    assert assert_equal_to_the_stack(title, steps=70, max_steps=40)
+    assert assert_equal_to_the_stack(title, steps=60, max_steps=50)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("title", list(playable_games()))
 def test_env_equals_the_wrapper_stack_in_all_games(title):
-    assert assert_equal_to_the_stack(title, steps=700, max_steps=400)
+    assert assert_equal_to_the_stack(title, steps=300, max_steps=130)

@@ -231,6 +231,16 @@ def test_wrong_actions_masks_and_waits_are_refused(local):
     env.step_wait(slice(0, 2))
 
 
+def test_a_step_before_the_first_reset_is_refused():
+    with make(0, num_envs=1) as env:
+        with pytest.raises(ValueError, match="reset"):
+            env.step([0])
+        with pytest.raises(ValueError, match="reset"):
+            env.reset(np.array([True]))
+        env.reset()
+        env.step([0])
+
+
 def children():
     return [
         p for p in psutil.Process().children(recursive=True) if "spawn_main" in str(p.cmdline())
