@@ -80,7 +80,7 @@ def _refusal(env_id: str, match: re.Match[str]) -> str:
     skip = _OWN_SKIP[match["kind"]]
     return (
         f"env id {env_id!r} skips frames by itself: its own skip of {skip} would come on top of "
-        f"the protocol's frame_skip; {use}"
+        f"the protocol's frame_skip (4 by default); {use}"
     )
 
 
