@@ -5,7 +5,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -25,7 +25,9 @@ __all__ = [
     "PolicyStep",
     "UInt8Array",
     "atomic_path",
+    "check_output_dir",
     "prepare_output_dir",
+    "prepare_results_dir",
     "strict_json",
     "write_json",
 ]
@@ -146,23 +148,44 @@ def write_json(path: Path, value: Any) -> None:
         partial.write_text(text + "\n", encoding="utf-8")
 
 
+def check_output_dir(path: Path, *, keep: tuple[str, ...] = ()) -> None:
+    """Raise `InputError` unless `path` is new, or a folder with nothing but the names in `keep`."""
+    if path.exists() and not path.is_dir():
+        raise InputError(f"--output-dir {path}: expected a folder, found a file")
+    try:
+        found = sorted(item.name for item in path.iterdir()) if path.exists() else []
+    except OSError as error:
+        raise InputError(f"--output-dir {path}: cannot read it ({error.strerror})") from error
+    surplus = [name for name in found if name not in keep]
+    if surplus:
+        raise InputError(
+            f"--output-dir {path}: expected a new or empty folder, found {surplus[0]!r} in it"
+        )
+
+
 def prepare_output_dir(path: Path, *, keep: tuple[str, ...] = ()) -> Path:
     """Make `path` a folder that a job may fill, or raise `InputError`.
 
     It must be new or hold nothing but the names in `keep`; finished results are never overwritten.
     """
-    if path.exists() and not path.is_dir():
-        raise InputError(f"--output-dir {path}: expected a folder, found a file")
+    check_output_dir(path, keep=keep)
     try:
-        found = sorted(item.name for item in path.iterdir()) if path.exists() else []
-        surplus = [name for name in found if name not in keep]
-        if surplus:
-            raise InputError(
-                f"--output-dir {path}: expected a new or empty folder, found {surplus[0]!r} in it"
-            )
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
             pass
     except OSError as error:
         raise InputError(f"--output-dir {path}: cannot write there ({error.strerror})") from error
     return path
+
+
+def prepare_results_dir(run: Path, output_dir: Path | None, names: Iterable[str]) -> Path:
+    """The folder for results `names` of run directory `run`: `output_dir`, or the run itself.
+
+    A folder of their own must be new or empty; in the run none of `names` may exist.
+    """
+    if output_dir is not None and output_dir.resolve() != run.resolve():
+        return prepare_output_dir(output_dir)
+    for name in names:
+        if (run / name).exists():
+            raise InputError(f"{run / name} exists; move it away or give another --output-dir")
+    return prepare_output_dir(run, keep=tuple(path.name for path in run.iterdir()))

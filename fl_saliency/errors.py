@@ -33,7 +33,7 @@ class MissingExtraError(InputError):
     """An optional dependency is not installed; the message names the extra to install."""
 
     def __init__(self, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs an extra: pip install 'fl-saliency[{extra}]'")
+        super().__init__(f"{purpose} needs an extra: pip install '.[{extra}]' in the checkout")
 
 
 class JobError(FlsError):

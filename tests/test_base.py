@@ -85,7 +85,7 @@ def test_an_unknown_choice_names_the_nearest_or_all() -> None:
 
 def test_a_missing_extra_says_what_to_install() -> None:
     error = MissingExtraError("torch", "reading .pt files")
-    assert str(error) == "reading .pt files needs an extra: pip install 'fl-saliency[torch]'"
+    assert str(error) == "reading .pt files needs an extra: pip install '.[torch]' in the checkout"
     assert error.exit_status == 2
 
 

@@ -309,3 +309,16 @@ def test_help_answers_without_tensorflow(script: str) -> None:
     assert "fl_saliency" in imported
     assert not imported & {"tensorflow", "keras"}
     assert "--output-dir" in done.stdout
+
+
+# --- Documentation ------------------------------------------------------------------------------
+
+
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_relative_link_of_a_page_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#][^)]*)\)", page.read_text()):
+        if not target.startswith(("https://", "http://")):
+            assert (page.parent / target.split("#")[0]).exists(), target

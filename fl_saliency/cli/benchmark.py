@@ -36,13 +36,13 @@ class BenchmarkConfig:
     """Progress bar (on a terminal only)."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, *, prog: str = PROG) -> int:
     """Benchmark as `argv` says; returns the exit status, 1 if a trial was broken."""
     return run_command(
         BenchmarkConfig,
         _benchmark,
         argv,
-        prog=PROG,
+        prog=prog,
         description="Score an agent's attention against human gaze (Atari-HEAD).",
     )
 

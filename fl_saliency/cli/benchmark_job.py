@@ -18,7 +18,7 @@ from fl_saliency.atari_head.benchmark import (
 from fl_saliency.atari_head.fixations import num_decisions
 from fl_saliency.atari_head.reader import Trial, TrialRef, find_trials
 from fl_saliency.atari_head.report import RESULT_FILES, benchmark_summary, write_report
-from fl_saliency.base import Agent, prepare_output_dir
+from fl_saliency.base import Agent, prepare_results_dir
 from fl_saliency.cli.benchmark import PROG, BenchmarkConfig
 from fl_saliency.cli.common import start_tensorflow
 from fl_saliency.envs.protocol import Protocol
@@ -34,12 +34,12 @@ def run_benchmark(config: BenchmarkConfig) -> int:
     check_seed("--eval-seed", config.eval_seed)
     game = read_config(config.experiment_dir)["env_name"]
     refs = _chosen(find_trials(config.atari_head_dir, game), config)
-    _refuse_to_overwrite(config)
     agent, protocol, provenance = _load(config)
     settings = BenchmarkSettings(
         protocol=protocol, processed=config.processed_obs, alignment=config.gaze_alignment
     )
-    directory = _output_dir(config)
+    directory = prepare_results_dir(config.experiment_dir, config.output_dir, RESULT_FILES)
+    print(f"protocol of the model: {protocol.summary()}", flush=True)
     with _bars(config.progress, len(refs)) as progress:
         results = list(score_trials(agent, refs, settings, progress=progress))
     scores = [result for result in results if isinstance(result, TrialScores)]
@@ -83,28 +83,6 @@ def _load(config: BenchmarkConfig) -> tuple[Agent, Protocol, dict[str, Any]]:
         "eval_seed": config.eval_seed,
     }
     return run.agent, run.protocol, provenance
-
-
-def _own_folder(config: BenchmarkConfig) -> bool:
-    """Whether the results go into a folder of their own, not into the run directory."""
-    target = config.output_dir
-    return target is not None and target.resolve() != config.experiment_dir.resolve()
-
-
-def _refuse_to_overwrite(config: BenchmarkConfig) -> None:
-    for name in () if _own_folder(config) else RESULT_FILES:
-        if (config.experiment_dir / name).exists():
-            raise InputError(
-                f"{config.experiment_dir / name} exists; move it away or give another --output-dir"
-            )
-
-
-def _output_dir(config: BenchmarkConfig) -> Path:
-    """The folder for the results; made, and tried, only now that all other input is right."""
-    if config.output_dir is not None and _own_folder(config):
-        return prepare_output_dir(config.output_dir)
-    present = tuple(path.name for path in config.experiment_dir.iterdir())
-    return prepare_output_dir(config.experiment_dir, keep=present)
 
 
 @contextmanager

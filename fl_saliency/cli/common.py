@@ -43,7 +43,16 @@ def run_command(
         return stop.code if isinstance(stop.code, int) else 2
     except FlsError as error:
         print(f"{prog}: error: {error}", file=sys.stderr)
+        for note in getattr(error, "__notes__", ()):  # a worker's traceback
+            print(note, file=sys.stderr)
         return error.exit_status
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:  # a full disk, a folder that went away
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"{prog}: error: {where}{error.strerror or error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print(f"{prog}: interrupted", file=sys.stderr)
         return INTERRUPTED

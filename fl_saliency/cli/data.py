@@ -1,6 +1,5 @@
 """`fls data`: download and audit Atari-HEAD (Zhang et al. 2020)."""
 
-import difflib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from fl_saliency.atari_head.download import BASE_URL, RECORD, download_game
 from fl_saliency.atari_head.reader import TrialRef, audit_trials, find_all_trials, find_trials
 from fl_saliency.atari_head.transfer import RemoteFile, Transfer
 from fl_saliency.cli.common import run_command
+from fl_saliency.errors import unknown_choice
 
 __all__ = ["AuditConfig", "DownloadConfig", "main"]
 
@@ -44,16 +44,14 @@ class AuditConfig:
     """How to write the table to stdout."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, *, prog: str = "fls data") -> int:
     """Run `fls data COMMAND`; returns its exit status, 1 if a trial is broken."""
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] in ("-h", "--help"):
         print(_USAGE)
         return 0 if words else 2
     if words[0] not in _COMMANDS:
-        near = difflib.get_close_matches(words[0], _COMMANDS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"choose one of: {', '.join(_COMMANDS)}"
-        print(f"fls data: error: unknown command {words[0]!r}; {hint}", file=sys.stderr)
+        print(f"{prog}: error: {unknown_choice('command', words[0], _COMMANDS)}", file=sys.stderr)
         return 2
     return _COMMANDS[words[0]](words[1:])
 

@@ -1,22 +1,22 @@
 """`fls`: one entry for every command."""
 
-import difflib
 import importlib
 import sys
 from collections.abc import Sequence
 
 import fl_saliency
+from fl_saliency.errors import unknown_choice
 
 __all__ = ["main"]
 
 COMMANDS = {
-    "train": ("train", "train an agent"),
-    "run": ("run", "evaluate an agent and record what it looks at"),
-    "benchmark": ("benchmark", "score an agent's attention against human gaze (Atari-HEAD)"),
-    "networks": ("networks", "list the networks with their parameter counts"),
-    "data": ("data", "download and audit Atari-HEAD"),
+    "train": "train an agent",
+    "run": "evaluate an agent and record what it looks at",
+    "benchmark": "score an agent's attention against human gaze (Atari-HEAD)",
+    "networks": "list the networks with their parameter counts",
+    "data": "download and audit Atari-HEAD",
 }
-"""Command -> (module of `fl_saliency.cli`, its one-line help)."""
+"""Command, which is a module of `fl_saliency.cli` -> its one-line help."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,14 +29,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"fl-saliency {fl_saliency.__version__}")
         return 0
     if words[0] not in COMMANDS:
-        near = difflib.get_close_matches(words[0], COMMANDS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"choose one of: {', '.join(COMMANDS)}"
-        print(f"fls: error: unknown command {words[0]!r}; {hint}", file=sys.stderr)
+        print(f"fls: error: {unknown_choice('command', words[0], COMMANDS)}", file=sys.stderr)
         return 2
-    module = importlib.import_module(f"fl_saliency.cli.{COMMANDS[words[0]][0]}")
-    return int(module.main(words[1:]))
+    module = importlib.import_module(f"fl_saliency.cli.{words[0]}")
+    return int(module.main(words[1:], prog=f"fls {words[0]}"))
 
 
 def _usage() -> str:
-    rows = "\n".join(f"  {name:<10} {text}" for name, (_, text) in COMMANDS.items())
+    rows = "\n".join(f"  {name:<10} {text}" for name, text in COMMANDS.items())
     return f"usage: fls COMMAND [options]\n\ncommands:\n{rows}\n\nfls COMMAND --help tells more."

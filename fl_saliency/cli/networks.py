@@ -23,13 +23,13 @@ class NetworksConfig:
     """Modules to import first, whose @register adds networks."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, *, prog: str = "fls networks") -> int:
     """Print the table; returns the exit status."""
     return run_command(
         NetworksConfig,
         _list,
         argv,
-        prog="fls networks",
+        prog=prog,
         description="List the networks: parameters, attention and its geometry, source.",
     )
 

@@ -1,6 +1,7 @@
 """`fls run` and run_baselines.py: evaluate an agent and record what it looks at."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -10,13 +11,13 @@ from fl_saliency.experiments.configs import EvaluationConfig
 __all__ = ["main"]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, *, prog: str = "run_baselines.py") -> int:
     """Evaluate as `argv` says; returns the exit status."""
     return run_command(
         EvaluationConfig,
         _run,
         argv,
-        prog="run_baselines.py",
+        prog=prog,
         description="Evaluate a trained agent on whole games and record what it looks at.",
     )
 
@@ -26,7 +27,7 @@ def _run(config: EvaluationConfig) -> int:
     start_tensorflow()
     from fl_saliency.experiments.evaluation import evaluate
 
-    result = evaluate(config)
+    result = evaluate(config, announce=partial(print, flush=True))
     rewards = [episode.reward for episode in result.episodes]
     print(f"{len(rewards)} games: mean return {np.mean(rewards):.2f}, std {np.std(rewards):.2f}")
     for path in result.files:

@@ -1,6 +1,7 @@
 """`fls train` and train_baselines.py: train an agent with PPO2."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from fl_saliency.cli.common import run_command, start_tensorflow
 from fl_saliency.experiments.configs import TrainConfig
@@ -8,23 +9,23 @@ from fl_saliency.experiments.configs import TrainConfig
 __all__ = ["main"]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, *, prog: str = "train_baselines.py") -> int:
     """Train as `argv` says; returns the exit status."""
     return run_command(
         TrainConfig,
         _train,
         argv,
-        prog="train_baselines.py",
+        prog=prog,
         description="Train an agent on an Atari game with PPO2, as OpenAI Baselines does.",
     )
 
 
 def _train(config: TrainConfig) -> int:
-    protocol = config.protocol(config.env_name)
+    config.check()
+    config.protocol(config.env_name)
     start_tensorflow()
     from fl_saliency.experiments.training import train
 
-    print(protocol.summary(), flush=True)
-    run = train(config)
+    run = train(config, announce=partial(print, flush=True))
     print(f"{run.path}: model.pkl, curve.png, logs/, tb/")
     return 0

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
-from fl_saliency.agents.ppo2.config import PPO2Config
+from fl_saliency.agents.ppo2.config import PPO2Config, count_updates
 from fl_saliency.envs.protocol import Protocol, resolve_protocol
 from fl_saliency.errors import InputError
 from fl_saliency.seeding import check_seed
@@ -69,6 +69,12 @@ class TrainConfig(PPO2Config, ProtocolFlags):
     progress: bool = True
     """Progress bar (on a terminal only)."""
 
+    def check(self) -> None:
+        """Raise InputError for a number out of range."""
+        check_seed("--train-seed", self.train_seed)
+        count_updates(self.num_timesteps, self.batch_size)
+        _check_workers(self.env_workers)
+
     def as_dict(self) -> dict[str, Any]:
         """Every setting as JSON types."""
         return {**asdict(self), "output_dir": str(self.output_dir) if self.output_dir else None}
@@ -117,6 +123,12 @@ class EvaluationConfig(ProtocolFlags):
             if value < 1:
                 raise InputError(f"--{name.replace('_', '-')} {value}: expected 1 or more")
         check_seed("--eval-seed", self.eval_seed)
+        _check_workers(self.env_workers)
+
+
+def _check_workers(count: int | None) -> None:
+    if count is not None and count < 0:
+        raise InputError(f"--env-workers {count}: expected 0 or more")
 
 
 def environment_record() -> dict[str, Any]:

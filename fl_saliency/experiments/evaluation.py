@@ -2,6 +2,7 @@
 
 import contextlib
 import pickle
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,11 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from fl_saliency.base import EpisodeRecord, atomic_path, prepare_output_dir, write_json
+from fl_saliency.base import EpisodeRecord, atomic_path, prepare_results_dir, write_json
 from fl_saliency.envs.games import game_info
 from fl_saliency.envs.protocol import Protocol, mismatches
 from fl_saliency.envs.vector import AtariVectorEnv
-from fl_saliency.errors import InputError
+from fl_saliency.errors import InputError, JobError
 from fl_saliency.experiments.configs import EvaluationConfig
 from fl_saliency.experiments.load import LoadedRun, load_run
 from fl_saliency.experiments.plots import plot_returns
@@ -42,16 +43,20 @@ class Evaluation:
     files: list[Path]
 
 
-def evaluate(config: EvaluationConfig) -> Evaluation:
+def evaluate(
+    config: EvaluationConfig, announce: Callable[[str], None] = lambda text: None
+) -> Evaluation:
     """Play and write results.json, eval.pkl, results.png and, if asked for, the videos.
 
-    Everything is checked before the first file is written (InputError).
+    Everything is checked before the first file is written (InputError); `announce` is then told
+    the protocol in one line.
     """
     config.check()
     import_extra(config.extra_import)
     run = load_run(config.experiment_dir, seed=config.eval_seed)
     protocol, differences = _protocol(config, run)
-    directory = _output_dir(config)
+    directory = prepare_results_dir(config.experiment_dir, config.output_dir, RESULT_FILES)
+    announce(protocol.summary())
     env = AtariVectorEnv(
         protocol,
         config.num_env,
@@ -65,9 +70,11 @@ def evaluate(config: EvaluationConfig) -> Evaluation:
         recorder = _recorder(config, run, protocol, directory)
         if recorder is not None:
             stack.enter_context(recorder)
-        episodes = _play(config, run, env, recorder)
+        episodes, failure = _play(config, run, env, recorder)
         # The scores first: they stay even if no video can be made of the frames.
         files = _write(directory, _results(config, run, protocol, differences, episodes), episodes)
+        if failure is not None:
+            raise failure
         if recorder is not None:
             files += recorder.close(progress=config.progress).files
     return Evaluation(episodes=episodes, files=files)
@@ -87,17 +94,6 @@ def _protocol(config: EvaluationConfig, run: LoadedRun) -> tuple[Protocol, list[
             f"the model has {run.protocol.num_actions} actions, this protocol {used.num_actions}"
         )
     return used, differences
-
-
-def _output_dir(config: EvaluationConfig) -> Path:
-    if config.output_dir is not None:
-        return prepare_output_dir(config.output_dir)
-    for name in RESULT_FILES:
-        if (config.experiment_dir / name).exists():
-            raise InputError(
-                f"{config.experiment_dir / name} exists; move it away or give another --output-dir"
-            )
-    return config.experiment_dir
 
 
 def _recorder(
@@ -121,8 +117,10 @@ def _play(
     run: LoadedRun,
     env: AtariVectorEnv,
     recorder: PerceptionRecorder | None,
-) -> list[EpisodeRecord]:
+) -> tuple[list[EpisodeRecord], JobError | None]:
+    """The games, env by env, and why the recording failed, if it did: the games go on."""
     episodes: list[EpisodeRecord] = []
+    failure: JobError | None = None
     total = config.num_env * config.evals_per_env
     with tqdm(total=total, unit="game", disable=None if config.progress else True) as bar:
         for event in play(run.agent, env, config.evals_per_env):
@@ -131,14 +129,19 @@ def _play(
                 mean = np.mean([episode.reward for episode in episodes])
                 bar.set_postfix_str(f"mean return {mean:.1f}", refresh=False)
                 bar.update()
-            elif recorder is not None:
-                _record(recorder, event)
-    return sorted(episodes, key=lambda episode: (episode.env, episode.episode))
+            elif recorder is not None and failure is None:
+                failure = _record(recorder, event)
+    return sorted(episodes, key=lambda episode: (episode.env, episode.episode)), failure
 
 
-def _record(recorder: PerceptionRecorder, step: PlayStep) -> None:
+def _record(recorder: PerceptionRecorder, step: PlayStep) -> JobError | None:
     newest = step.observations[..., NEWEST]
-    recorder.add(step.screens, newest, step.attention, step.active)
+    try:
+        recorder.add(step.screens, newest, step.attention, step.active)
+    except JobError as error:
+        recorder.abort()
+        return error
+    return None
 
 
 def results_dict(episodes: list[EpisodeRecord], num_env: int) -> dict[str, Any]:

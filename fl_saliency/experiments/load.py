@@ -7,8 +7,9 @@ from typing import Any
 from fl_saliency.agents.policy import PolicyAgent
 from fl_saliency.checkpoints.baselines import match_variables, read_model
 from fl_saliency.envs.protocol import Protocol, resolve_protocol
+from fl_saliency.errors import FileFormatError, InputError
 from fl_saliency.experiments.runs import RunDir, read_config
-from fl_saliency.networks.policy import build_policy, named_variables, set_arrays
+from fl_saliency.networks.policy import OBSERVATION_SHAPE, build_policy, named_variables, set_arrays
 from fl_saliency.networks.registry import get_network
 from fl_saliency.seeding import check_seed, stream
 
@@ -36,11 +37,7 @@ def load_run(directory: Path, *, seed: int) -> LoadedRun:
     check_seed("--eval-seed", seed)
     config = read_config(directory)
     get_network(config["network"])
-    protocol = (
-        Protocol.from_dict(config["protocol"])
-        if config.get("protocol")
-        else resolve_protocol(config["env_name"])
-    )
+    protocol = _protocol(RunDir(directory).config, config)
     path = RunDir(directory).model
     arrays = read_model(path)
     model = build_policy(config["network"], protocol.num_actions)
@@ -49,3 +46,24 @@ def load_run(directory: Path, *, seed: int) -> LoadedRun:
     return LoadedRun(
         agent=PolicyAgent(model, stream("policy", seed)), config=config, protocol=protocol
     )
+
+
+def _protocol(path: Path, config: dict[str, Any]) -> Protocol:
+    """The protocol in a config.json; Baselines' own where it has none."""
+    by_name = resolve_protocol(config["env_name"])
+    if not config.get("protocol"):
+        return by_name
+    try:
+        protocol = Protocol.from_dict(config["protocol"])
+    except InputError as error:
+        raise FileFormatError(f"{path}: {error}") from error
+    if protocol.game != by_name.game:
+        raise FileFormatError(
+            f"{path}: env_name {config['env_name']!r} and protocol ({protocol.game}) name two games"
+        )
+    if protocol.observation_shape != OBSERVATION_SHAPE:
+        raise FileFormatError(
+            f"{path}: protocol: observations of {protocol.observation_shape}, "
+            f"expected {OBSERVATION_SHAPE}"
+        )
+    return protocol

@@ -56,7 +56,7 @@ def curve_figure(games: pd.DataFrame, title: str) -> Figure:
     figure = Figure(figsize=(8, 5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    axes.set_xlabel("timesteps (1 = 4 emulator frames)")
+    axes.set_xlabel("timesteps (agent steps)")
     axes.set_ylabel("whole-game return (raw score)")
     axes.set_title(title)
     axes.grid(visible=True, alpha=0.3)

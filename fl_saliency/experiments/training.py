@@ -1,15 +1,16 @@
 """A training run, from settings to a run directory: logs as it goes, model and curve at its end."""
 
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
-from fl_saliency.agents.ppo2.train import PPO2Trainer, Update, count_updates
-from fl_saliency.base import prepare_output_dir
+from fl_saliency.agents.ppo2.train import DivergedError, PPO2Trainer, Update
+from fl_saliency.base import check_output_dir, prepare_output_dir
 from fl_saliency.checkpoints.baselines import write_model
 from fl_saliency.envs.protocol import Protocol
 from fl_saliency.envs.vector import AtariVectorEnv
@@ -20,26 +21,25 @@ from fl_saliency.logs.monitor import MonitorWriter
 from fl_saliency.logs.writers import Logger
 from fl_saliency.networks.policy import get_arrays
 from fl_saliency.networks.registry import get_network, import_extra
-from fl_saliency.seeding import check_seed
 
 __all__ = ["save_model", "train"]
 
 
-def train(config: TrainConfig) -> RunDir:
+def train(config: TrainConfig, announce: Callable[[str], None] = lambda text: None) -> RunDir:
     """Train as `config` says; returns the finished run directory.
 
-    Everything is checked before the first file is written (InputError). An interrupted run
+    Everything is checked before the first file is written (InputError); `announce` is then told
+    the protocol in one line. A run that is interrupted, or fails for another reason than its loss,
     leaves its logs, its curve and a model.pkl of the last finished update.
     """
+    config.check()
     import_extra(config.extra_import)
     get_network(config.network)
-    check_seed("--train-seed", config.train_seed)
-    count_updates(config.num_timesteps, config.batch_size)
     protocol = config.protocol(config.env_name)
     path = config.output_dir or run_path(
         Path("runs"), config.env_name, config.network, config.train_seed
     )
-    run = RunDir(prepare_output_dir(path))
+    check_output_dir(path)
     started = time.time()
     with AtariVectorEnv(
         protocol, config.num_envs, config.train_seed, workers=config.env_workers
@@ -52,6 +52,8 @@ def train(config: TrainConfig) -> RunDir:
             seed=config.train_seed,
             precision=config.precision,
         )
+        run = RunDir(prepare_output_dir(path))
+        announce(protocol.summary())
         _write_config(run, config, protocol)
         with _saving(run, trainer):
             env.reset()
@@ -66,14 +68,20 @@ def _write_config(run: RunDir, config: TrainConfig, protocol: Protocol) -> None:
 
 @contextmanager
 def _saving(run: RunDir, trainer: PPO2Trainer) -> Iterator[None]:
-    """Save model and curve at the end, an interruption included; a failed run saves neither."""
+    """Save model and curve however the run ends, unless no update was finished or it diverged."""
     try:
         yield
-    except KeyboardInterrupt:
-        if trainer.finished_updates:
-            save_model(run.model, trainer)
-            plot_curve(run.path, run.curve)
+    except DivergedError:
+        plot_curve(run.path, run.curve)
         raise
+    except BaseException:
+        if trainer.finished_updates:
+            _save(run, trainer)
+        raise
+    _save(run, trainer)
+
+
+def _save(run: RunDir, trainer: PPO2Trainer) -> None:
     save_model(run.model, trainer)
     plot_curve(run.path, run.curve)
 
@@ -96,7 +104,9 @@ def _log_updates(run: RunDir, config: TrainConfig, trainer: PPO2Trainer, started
 
 
 def _show(bar: "tqdm[Any]", update: Update, batch_size: int) -> None:
-    bar.set_postfix_str(f"mean return {update.row['eprewmean']:.1f}", refresh=False)
+    mean = update.row["eprewmean"]
+    shown = "-" if math.isnan(mean) else f"{mean:.1f}"
+    bar.set_postfix_str(f"mean return {shown}", refresh=False)
     bar.update(batch_size)
 
 

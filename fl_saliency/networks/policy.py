@@ -17,6 +17,7 @@ from fl_saliency.networks.registry import get_network
 from fl_saliency.seeding import stream
 
 __all__ = [
+    "OBSERVATION_SHAPE",
     "NamedVariable",
     "build_network",
     "build_policy",
@@ -104,6 +105,11 @@ def named_variables(model: keras.Model) -> list[NamedVariable]:
 def _layer_variables(layer: Any) -> list[NamedVariable]:
     scope = layer.name if layer.name in _HEADS else f"pi/{layer.name.replace('.', '/')}"
     # The policy head is `ppo2_model/pi`, the scope that also holds the network's layers.
+    if getattr(layer, "kernel", None) is None or getattr(layer, "bias", None) is None:
+        raise InputError(
+            f"layer {layer.name!r} ({type(layer).__name__}): a network's trainable layers must "
+            "have a kernel and a bias, as model.pkl has names for these alone"
+        )
     kernel, bias = layer.kernel, layer.bias
     bias_shape = (1, bias.shape[0], 1, 1) if len(kernel.shape) == 4 else tuple(bias.shape)
     return [

@@ -1,8 +1,10 @@
 """The table of networks: one row holds all that belongs to one, and users may add rows."""
 
 import importlib
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 from fl_saliency.base import AttentionGeometry
@@ -72,9 +74,17 @@ def get_network(name: str) -> NetworkSpec:
 
 
 def import_extra(modules: Iterable[str]) -> None:
-    """Import users' modules (`--extra-import my_nets`) so that their `@register` rows exist."""
+    """Import users' modules (`--extra-import my_nets`) so that their `@register` rows exist.
+
+    They are found in the current folder too, wherever the command itself lies.
+    """
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
     for module in modules:
         try:
             importlib.import_module(module)
-        except ImportError as error:
-            raise InputError(f"--extra-import {module}: cannot import it ({error})") from error
+        except InputError:
+            raise
+        except Exception as error:
+            cause = f"{type(error).__name__}: {error}"
+            raise InputError(f"--extra-import {module}: cannot import it ({cause})") from error

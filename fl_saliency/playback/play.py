@@ -51,5 +51,7 @@ def play(
             active=active,
         )
         for episode in env.step(chosen.actions, active).episodes:
-            remaining[episode.env] -= 1
-            yield episode
+            # A cap of a few frames can end more than one game in a step, on hidden reset steps.
+            if remaining[episode.env] > 0:
+                remaining[episode.env] -= 1
+                yield episode

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from fl_saliency.agents.ppo2.config import PPO2Config
+from fl_saliency.agents.ppo2.config import PPO2Config, count_updates
 from fl_saliency.agents.ppo2.gae import gae_returns, time_major_to_flat
 from fl_saliency.agents.ppo2.learner import PPO2Learner
 from fl_saliency.agents.ppo2.losses import LOSS_NAMES, Batch, normalise_advantages, ppo2_losses
 from fl_saliency.agents.ppo2.runner import explained_variance
-from fl_saliency.agents.ppo2.train import count_updates
 from fl_saliency.errors import InputError
 from fl_saliency.networks.policy import build_policy, get_arrays, named_variables, set_arrays
 from tests.golden.weights import golden_weights

@@ -30,7 +30,7 @@ from tests.atari_head.makers import (
 )
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "atari_head" / "trials"
-FRAGMENT = Path("/work/shared/atari_head/fragment600")
+FRAGMENT = Path(__file__).parents[3] / "shared" / "atari_head" / "fragment600"
 BEST = "9_RZ_43_Feb-02-00-00-00"
 
 

@@ -152,7 +152,7 @@ def test_a_users_network_is_listed_trained_and_evaluated(
     train = [*mine, *small, "--network", "my_net", "--output-dir", run_dir]
     evaluate = ["--num-env", "1", "--max-eplen", "40", "--env-workers", "0", "--processed-obs"]
     evaluate += ["--experiment-dir", run_dir, "--output-dir", eval_dir]
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
     assert _status("train_baselines.py", *train) == 0
     assert _status("run_baselines.py", *evaluate, *mine) == 0
     assert (tmp_path / "eval" / "perception.mp4").stat().st_size > 0
@@ -161,3 +161,17 @@ def test_a_users_network_is_listed_trained_and_evaluated(
 
 def _status(script: str, *arguments: str) -> int:
     return subprocess.run([sys.executable, str(ROOT / script), *arguments]).returncode
+
+
+def test_a_full_disk_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(settings: Settings) -> int:
+        raise OSError(28, "No space left on device", "logs/progress.csv")
+
+    assert run("--count", "1", job=fail) == 1
+    expected = "tester: error: logs/progress.csv: No space left on device\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_fls_speaks_under_its_own_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--nonsense"]) == 2
+    assert capsys.readouterr().err.startswith("fls train: error: ")

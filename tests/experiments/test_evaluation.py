@@ -142,6 +142,10 @@ def test_a_config_of_a_stranger_imports_nothing(tmp_path: Path) -> None:
         ("negative seed", "--eval-seed -1: expected a seed"),
         ("zero frames", "--max-eplen 0: expected 1 or more"),
         ("no folder", "no such run directory"),
+        ("negative workers", "--env-workers -1: expected 0 or more"),
+        ("small frames", "observations of (42, 42, 4), expected (84, 84, 4)"),
+        ("two games", "name two games"),
+        ("wrong protocol", "config.json: protocol: frame_skip 'four': expected int"),
     ],
 )
 def test_bad_input_is_one_line_status_2_and_nothing_written(
@@ -166,7 +170,7 @@ def test_bad_input_is_one_line_status_2_and_nothing_written(
         case "truncated model":
             model.write_bytes(model.read_bytes()[:5000])
         case "evil model":
-            model.write_bytes(pickle.dumps(_Evil()))
+            model.write_bytes(pickle.dumps(_Evil(tmp_path / "owned")))
         case "another network":
             config.write_text(config.read_text().replace("cnn_daqn", "cnn"))
         case "another action count":
@@ -183,6 +187,14 @@ def test_bad_input_is_one_line_status_2_and_nothing_written(
             arguments = ["--eval-seed", "-1"]
         case "zero frames":
             arguments = ["--max-eplen", "0"]
+        case "negative workers":
+            arguments = ["--env-workers", "-1"]
+        case "small frames":
+            _with_protocol(config, game="breakout", size=42)
+        case "two games":
+            _with_protocol(config, game="pong")
+        case "wrong protocol":
+            _with_protocol(config, game="breakout", frame_skip="four")
         case "no folder":
             run = tmp_path / "nowhere"
     output = tmp_path / "out"
@@ -191,13 +203,22 @@ def test_bad_input_is_one_line_status_2_and_nothing_written(
     assert len(lines) == 1
     assert message in lines[0]
     assert not output.exists()
+    assert not (tmp_path / "owned").exists()
+
+
+def _with_protocol(config: Path, **fields: object) -> None:
+    protocol = {"env_id": "BreakoutNoFrameskip-v4", **fields}
+    config.write_text(json.dumps({**json.loads(config.read_text()), "protocol": protocol}))
 
 
 class _Evil:
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
     def __reduce__(self) -> tuple[object, tuple[str]]:
         import os
 
-        return os.system, ("touch /tmp/owned",)
+        return os.system, (f"touch {self.target}",)
 
 
 def test_scores_stay_when_no_video_can_be_made(

@@ -111,6 +111,8 @@ def test_a_run_never_writes_into_a_folder_that_holds_something(
         (["--precision", "float8"], "float8"),
         (["--extra-import", "no_such_module"], "--extra-import no_such_module"),
         (["--no-such-flag", "1"], "--no-such-flag"),
+        (["--env-workers", "-1"], "--env-workers -1: expected 0 or more"),
+        (["--full-action-set", "perhaps"], "--full-action-set"),
     ],
 )
 def test_a_wrong_argument_is_one_line_status_2_and_nothing_written(
@@ -156,7 +158,7 @@ def test_a_loss_that_is_not_finite_fails_the_job_and_saves_no_model(
     )
     path = tmp_path / "run"
     assert run(path, "--num-timesteps", "64") == 1
-    assert "the loss is not finite at update 1" in capsys.readouterr().err
+    assert "policy_loss not finite at update 1" in capsys.readouterr().err
     assert not (path / "model.pkl").exists()
 
 
@@ -170,3 +172,36 @@ def test_the_default_folder_is_named_after_game_network_and_seed(
         network="cnn_daqn", num_envs=2, num_steps=8, num_timesteps=16, train_seed=9, env_workers=0
     )
     assert train(config).path == Path("runs/Breakout.cnn_daqn/9")
+
+
+def test_every_part_of_the_protocol_is_a_flag(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    flags = "--fire-reset False --full-action-set True --frame-skip 2 --noop-max 0"
+    assert run(path, "--num-timesteps", "64", *flags.split()) == 0
+    protocol = json.loads((path / "config.json").read_text())["protocol"]
+    assert protocol["fire_reset"] is False
+    assert protocol["full_action_set"] is True
+    assert protocol["frame_skip"] == 2
+    assert load_run(path, seed=0).agent.num_actions == 18
+
+
+def test_a_run_whose_worker_fails_keeps_its_model_and_shows_the_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from fl_saliency.errors import JobError
+    from fl_saliency.experiments import training
+
+    def fail_at_the_second(bar: object, update: training.Update, size: int) -> None:
+        if update.index == 2:
+            failure = JobError("env worker 0 failed: KeyError")
+            failure.add_note("Traceback of the worker")
+            raise failure
+
+    monkeypatch.setattr(training, "_show", fail_at_the_second)
+    path = tmp_path / "run"
+    assert run(path, "--num-timesteps", "640") == 1
+    assert capsys.readouterr().err.splitlines()[-2:] == [
+        "train_baselines.py: error: env worker 0 failed: KeyError",
+        "Traceback of the worker",
+    ]
+    assert load_run(path, seed=0).agent.num_actions == 4

@@ -1,15 +1,17 @@
 """The fifteen networks against the original's outputs, and what every row of the table promises."""
 
 import json
+import sys
 from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from fl_saliency.base import AttentionGeometry
 from fl_saliency.errors import InputError
-from fl_saliency.networks.blocks import latent_of, scale_pixels, trunk
+from fl_saliency.networks.blocks import dense, latent_of, scale_pixels, trunk
 from fl_saliency.networks.policy import (
     build_network,
     build_policy,
@@ -156,3 +158,34 @@ def test_a_users_network_is_built_and_named_like_ours() -> None:
 def test_extra_import_of_a_missing_module_is_one_line() -> None:
     with pytest.raises(InputError, match="--extra-import no_such_module: cannot import it"):
         import_extra(["no_such_module"])
+
+
+def test_a_mistake_in_an_extra_module_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_net.py").write_text("def f(:\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    with pytest.raises(InputError, match=r"--extra-import broken_net: .*SyntaxError"):
+        import_extra(["broken_net"])
+
+
+def test_a_layer_without_kernel_and_bias_is_refused_by_name() -> None:
+    inputs = keras.Input((4,))
+    latent = keras.layers.Dense(2, use_bias=False, name="bare")(inputs)
+    model = keras.Model(inputs, (dense(latent, "pi", 3), dense(latent, "vf", 1)))
+    with pytest.raises(InputError, match=r"layer 'bare' .*must have a kernel and a bias"):
+        named_variables(model)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_variable_of_every_network_is_trained(name: str) -> None:
+    model = build_policy(name, 4, seed=0)
+    with tf.GradientTape() as tape:
+        logits, value, *_ = model(golden_obs()[:1])
+        loss = tf.reduce_sum(logits * [[1.0, 2.0, 3.0, 4.0]]) + tf.reduce_sum(value)
+    variables = [item.variable.value for item in named_variables(model)]
+    gradients = tape.gradient(loss, variables)
+    for item, gradient in zip(named_variables(model), gradients, strict=True):
+        assert gradient is not None, item.name
+        assert np.isfinite(gradient).all(), item.name

@@ -102,3 +102,12 @@ def test_the_first_picture_is_the_one_after_the_reset_and_each_is_what_the_agent
     assert isinstance(rest[-1], EpisodeRecord)
     assert rest[-1].end == "truncated"
     assert rest[-1].frames == 200
+
+
+def test_a_cap_of_a_few_frames_does_not_break_the_quota() -> None:
+    protocol = resolve_protocol("BreakoutNoFrameskip-v4")
+    for cap in (1, 4, 5, 8, 9):
+        with AtariVectorEnv(protocol, 2, 3, workers=0, max_episode_frames=cap) as env:
+            events = list(play(NoopAgent(), env, 2))
+        games = [event for event in events if isinstance(event, EpisodeRecord)]
+        assert sorted(game.env for game in games) == [0, 0, 1, 1]

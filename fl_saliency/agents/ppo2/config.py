@@ -1,11 +1,11 @@
 """PPO2's hyper-parameters, with OpenAI Baselines' defaults for Atari."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
 from fl_saliency.errors import InputError
 
-__all__ = ["PPO2Config"]
+__all__ = ["PPO2Config", "count_updates"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,11 @@ class PPO2Config:
         """Timesteps per update."""
         return self.num_envs * self.num_steps
 
-    @classmethod
-    def names(cls) -> tuple[str, ...]:
-        """The names of all hyper-parameters."""
-        return tuple(field.name for field in fields(cls))
+
+def count_updates(num_timesteps: int, batch_size: int) -> int:
+    """num_timesteps // batch_size; InputError if not even one update fits."""
+    if num_timesteps < batch_size:
+        raise InputError(
+            f"--num-timesteps {num_timesteps}: expected at least one update, {batch_size} timesteps"
+        )
+    return num_timesteps // batch_size

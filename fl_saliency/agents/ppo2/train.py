@@ -9,19 +9,23 @@ from typing import Any
 import numpy as np
 
 from fl_saliency.agents.policy import PolicyAgent
-from fl_saliency.agents.ppo2.config import PPO2Config
+from fl_saliency.agents.ppo2.config import PPO2Config, count_updates
 from fl_saliency.agents.ppo2.learner import PPO2Learner
 from fl_saliency.agents.ppo2.runner import RolloutRunner, explained_variance
 from fl_saliency.base import EpisodeRecord
 from fl_saliency.envs.vector import AtariVectorEnv
-from fl_saliency.errors import InputError, JobError
+from fl_saliency.errors import JobError
 from fl_saliency.networks.policy import build_policy
 from fl_saliency.seeding import stream
 
-__all__ = ["PPO2Trainer", "Update", "count_updates"]
+__all__ = ["DivergedError", "PPO2Trainer", "Update"]
 
 RETURN_WINDOW = 100
 """Baselines averages the returns and lengths of the last 100 games."""
+
+
+class DivergedError(JobError):
+    """A loss is no longer finite: the weights are worth nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,15 +40,6 @@ class Update:
     """Games that ended during its rollout."""
     row: dict[str, Any]
     """Baselines' log row; losses are float32, whose digits Baselines' log shows."""
-
-
-def count_updates(num_timesteps: int, batch_size: int) -> int:
-    """num_timesteps // batch_size; InputError if not even one update fits."""
-    if num_timesteps < batch_size:
-        raise InputError(
-            f"--num-timesteps {num_timesteps}: expected at least one update, {batch_size} timesteps"
-        )
-    return num_timesteps // batch_size
 
 
 @dataclass
@@ -94,8 +89,8 @@ class PPO2Trainer:
             started = time.perf_counter()
             rollout = self._runner.collect()
             losses = self.learner.update(rollout.batch, self.learning_rate(index), self._shuffle)
-            if not all(np.isfinite(list(losses.values()))):
-                raise JobError(f"the loss is not finite at update {index}: {losses}")
+            if wrong := [name for name, loss in losses.items() if not np.isfinite(loss)]:
+                raise DivergedError(f"{' and '.join(wrong)} not finite at update {index}")
             statistics.recent.extend(rollout.episodes)
             self.finished_updates = index
             now = time.perf_counter()
