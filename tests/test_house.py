@@ -49,7 +49,7 @@ def pins_of(name: str) -> Iterator[Requirement]:
 
 def named_packages(requirements: list[str]) -> list[Requirement]:
     """The requirements that an index serves: all but the package that lives in this repository."""
-    return [r for r in map(Requirement, requirements) if r.url is None]
+    return [r for r in map(Requirement, requirements) if r.name != "streaming-image-env"]
 
 
 # --- lock files ---------------------------------------------------------------------------------
