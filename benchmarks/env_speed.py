@@ -21,7 +21,7 @@ ENVS = 8
 
 
 class Ours:
-    """Our env, one step at a time or by halves, as a trainer with a busy network would."""
+    """Our env, all envs at a time."""
 
     def __init__(self, title, workers, **options):
         protocol = resolve_protocol(f"{title}NoFrameskip-v4")
@@ -31,6 +31,20 @@ class Ours:
 
     def step(self, actions):
         self.env.step(actions)
+
+
+class Halves(Ours):
+    """Our env, one half or the other always playing, as beside a network that serves both."""
+
+    def __init__(self, title, workers, **options):
+        super().__init__(title, workers, **options)
+        self._halves = slice(0, ENVS // 2), slice(ENVS // 2, ENVS)
+        self.env.step_async(np.zeros(ENVS // 2, int), self._halves[1])
+
+    def step(self, actions):
+        for half, other in (self._halves, self._halves[::-1]):
+            self.env.step_async(actions[half], half)
+            self.env.step_wait(other)
 
 
 class Bare:
@@ -68,6 +82,7 @@ def compare(title, options):
     rng = np.random.default_rng(0)
     players = {
         "ours": Ours(title, options.workers),
+        "ours, halves": Halves(title, options.workers),
         "ours+screens": Ours(title, options.workers, screens=True),
         "ale-py C++": Bare(title, options.workers),
     }

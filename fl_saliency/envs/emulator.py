@@ -272,7 +272,7 @@ class AtariGame:
         newest = self._stack.pop(0)
         newest[:] = self._pooler.frame()
         self._stack.append(newest)
-        cv2.merge(self._stack, dst=self._observation)
+        cv2.merge(self._stack, self._observation)
 
 
 def _opening(actions: list[ale_py.Action]) -> list[ale_py.Action]:
