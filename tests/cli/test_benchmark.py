@@ -67,8 +67,10 @@ def test_scores_go_to_the_run_directory_and_equal_the_original(
             expected = golden[record["trial_number"]][name]
             assert values == pytest.approx(expected, abs=1e-5, nan_ok=True)
     out, err = capsys.readouterr()
-    assert "trial 9901: nss" in out
-    assert "sauc" in out.splitlines()[0]
+    said = out.splitlines()
+    assert said[0].startswith("protocol of the model: BreakoutNoFrameskip-v4: skip 4")
+    assert said[1].startswith("trial 9901: nss")
+    assert "sauc" in said[1]
     assert str(run / "saliency.json") in out
     assert "not in" in err
     assert "9999" in err

@@ -69,9 +69,12 @@ def test_a_jobs_error_is_one_line_and_its_status(
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_with_the_shells_status(
-    signum: signal.Signals, capsys: pytest.CaptureFixture[str]
+    signum: signal.Signals, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = signal.getsignal(signal.SIGTERM)
+    # A job that a shell starts in the background is born with SIGINT ignored.
+    interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, interrupt))
     assert run("--count", "1", job=lambda settings: signal.raise_signal(signum)) == INTERRUPTED
     assert capsys.readouterr().err == "tester: interrupted\n"
     assert signal.getsignal(signal.SIGTERM) is before

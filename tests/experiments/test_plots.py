@@ -50,7 +50,7 @@ def test_the_mean_is_over_the_last_hundred_games() -> None:
 
 def test_axes_name_their_units() -> None:
     axes = only_axes(read_monitors(monitor_files(LOGS)), "Breakout")
-    assert axes.get_xlabel() == "timesteps (1 = 4 emulator frames)"
+    assert axes.get_xlabel() == "timesteps (agent steps)"
     assert axes.get_ylabel() == "whole-game return (raw score)"
     assert axes.get_title() == "Breakout"
 
