@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ __all__ = [
     "Agent",
     "AttentionGeometry",
     "BoolArray",
+    "Closing",
     "EpisodeRecord",
     "FloatArray",
     "IntArray",
@@ -104,6 +105,19 @@ class Agent(Protocol):
 
     def attention(self, obs: UInt8Array) -> FloatArray:
         """Attention, float32 [B, h, w]; raises InputError for a network that has none."""
+
+
+class Closing:
+    """A context manager that closes at its end, however it ends."""
+
+    def close(self) -> None:
+        """Give back what is held; subclasses say what that is."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
 
 @contextlib.contextmanager

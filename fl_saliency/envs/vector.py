@@ -3,12 +3,11 @@
 import time
 from collections import deque
 from dataclasses import asdict, dataclass, replace
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from fl_saliency.base import BoolArray, EpisodeRecord, FloatArray, IntArray, UInt8Array
+from fl_saliency.base import BoolArray, Closing, EpisodeRecord, FloatArray, IntArray, UInt8Array
 from fl_saliency.envs.games import game_info
 from fl_saliency.envs.protocol import Protocol
 from fl_saliency.envs.worker import EnvGroup, GroupSpec, Order, WorkerProcess, allocate
@@ -34,7 +33,7 @@ class VectorStep:
     """The whole games that ended, in order of envs."""
 
 
-class AtariVectorEnv:
+class AtariVectorEnv(Closing):
     """N games of one protocol; each env has its own seeds, so results depend on nothing else.
 
     Game j of env i is seeded with `derive_seed("env", seed, i, j)`. After the end of a game or
@@ -197,12 +196,6 @@ class AtariVectorEnv:
         for group in self._groups:
             group.close()
         self._groups.clear()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
 
 def _checked_mask(active: BoolArray, envs: int) -> BoolArray:

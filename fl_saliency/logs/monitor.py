@@ -3,10 +3,9 @@
 import contextlib
 import json
 from pathlib import Path
-from types import TracebackType
-from typing import Self, TextIO
+from typing import TextIO
 
-from fl_saliency.base import EpisodeRecord
+from fl_saliency.base import Closing, EpisodeRecord
 from fl_saliency.errors import FileFormatError
 from fl_saliency.logs.textfile import open_to_append, whole_lines
 
@@ -18,7 +17,7 @@ def monitor_path(directory: Path, env: int) -> Path:
     return directory / f"0.{env}.monitor.csv"
 
 
-class MonitorWriter:
+class MonitorWriter(Closing):
     """One file per env: a JSON header (`t_start`, `env_id`), then a line `r,l,t` per game.
 
     A context manager. A file with content is continued: its header stays, and its times go on
@@ -50,17 +49,6 @@ class MonitorWriter:
     def close(self) -> None:
         """Close every file."""
         self._closing.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _start(path: Path, file: TextIO, *, env_id: str, t_start: float) -> float:

@@ -8,14 +8,13 @@ import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self, TextIO, TypeAlias
+from typing import Any, Protocol, TextIO, TypeAlias
 
 import numpy as np
 from tensorboard.compat.proto import event_pb2, summary_pb2
 from tensorboard.summary.writer.record_writer import RecordWriter
 
-from fl_saliency.base import atomic_path
+from fl_saliency.base import Closing, atomic_path
 from fl_saliency.logs.textfile import open_to_append, whole_lines
 
 __all__ = ["CsvWriter", "Logger", "TableWriter", "TensorBoardWriter", "Writer"]
@@ -157,7 +156,7 @@ def _event_path(directory: Path) -> Path:
     return directory / f"{stem}.{taken}"
 
 
-class Logger:
+class Logger(Closing):
     """The log of a training run: log.txt and progress.csv in `directory`, and TensorBoard's file.
 
     A context manager. Every row is on disk when `write` returns. Existing text files are
@@ -183,17 +182,6 @@ class Logger:
     def close(self) -> None:
         """Close every file."""
         self._closing.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _open_writers(
