@@ -8,7 +8,10 @@ from typing import Any
 from fl_saliency.cli.common import run_command, start_tensorflow
 from fl_saliency.errors import InputError
 
-__all__ = ["main"]
+__all__ = ["NetworksConfig", "main"]
+
+_MOST_ACTIONS = 1000
+"""Far more than any game's; the head of a much wider policy would not fit the memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +38,8 @@ def main(argv: Sequence[str] | None = None, *, prog: str = "fls networks") -> in
 
 
 def _list(config: NetworksConfig) -> int:
-    if config.actions < 1:
-        raise InputError(f"--actions {config.actions}: expected 1 or more")
+    if not 1 <= config.actions <= _MOST_ACTIONS:
+        raise InputError(f"--actions {config.actions}: expected from 1 to {_MOST_ACTIONS}")
     start_tensorflow()
     from fl_saliency.networks.registry import import_extra, network_names
 

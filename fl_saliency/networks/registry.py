@@ -85,6 +85,6 @@ def import_extra(modules: Iterable[str]) -> None:
             importlib.import_module(module)
         except InputError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a script of theirs may end in sys.exit
             cause = f"{type(error).__name__}: {error}"
             raise InputError(f"--extra-import {module}: cannot import it ({cause})") from error

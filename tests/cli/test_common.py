@@ -131,7 +131,7 @@ def test_networks_prints_a_table_and_the_same_as_json(capsys: pytest.CaptureFixt
 
 def test_networks_refuses_no_actions(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["networks", "--actions", "0"]) == 2
-    assert "--actions 0: expected 1 or more" in capsys.readouterr().err
+    assert "--actions 0: expected from 1 to 1000" in capsys.readouterr().err
 
 
 def test_a_users_network_is_listed_trained_and_evaluated(
