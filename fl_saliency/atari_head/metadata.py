@@ -52,7 +52,8 @@ def read_metadata(directory: Path) -> list[MetaRow]:
     """
     path = directory / FILE_NAME
     if not directory.is_dir():
-        raise InputError(f"Atari-HEAD folder {directory}: there is no such folder")
+        problem = "it is a file" if directory.exists() else "there is no such folder"
+        raise InputError(f"Atari-HEAD folder {directory}: {problem}")
     if not path.is_file():
         raise InputError(f"Atari-HEAD folder {directory}: it holds no {FILE_NAME}")
     rows = csv.DictReader(io.StringIO(_text(path), newline=""), skipinitialspace=True)

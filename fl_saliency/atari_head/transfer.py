@@ -8,6 +8,7 @@ import email.utils
 import hashlib
 import itertools
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -84,9 +85,9 @@ def _is_allowed(url: str) -> bool:
         host, _ = parts.hostname, parts.port  # both may be malformed
     except ValueError:
         return False
-    return bool(host) and (
-        parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK)
-    )
+    if not host or not re.fullmatch(r"[\w.:-]+", host):
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK)
 
 
 def has_content(path: Path, file: RemoteFile) -> bool:

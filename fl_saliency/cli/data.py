@@ -13,7 +13,7 @@ from fl_saliency.atari_head.download import BASE_URL, RECORD, download_game
 from fl_saliency.atari_head.reader import TrialRef, audit_trials, find_all_trials, find_trials
 from fl_saliency.atari_head.transfer import RemoteFile, Transfer
 from fl_saliency.cli.common import run_command
-from fl_saliency.errors import unknown_choice
+from fl_saliency.errors import InputError, JobError, unknown_choice
 
 __all__ = ["AuditConfig", "DownloadConfig", "main"]
 
@@ -91,6 +91,8 @@ fls data COMMAND --help tells more."""
 
 
 def _download(config: DownloadConfig) -> int:
+    if config.record < 1:
+        raise InputError(f"--record {config.record}: expected the number of a Zenodo record")
     with _Bar() as bar, Transfer(progress=bar) as transfer:
         download_game(
             config.game,
@@ -103,9 +105,9 @@ def _download(config: DownloadConfig) -> int:
 
 
 def _audit(config: AuditConfig) -> int:
-    """Write the table to stdout, absent trials to stderr; 1 if a trial is broken."""
+    """Write the table to stdout, absent trials to stderr; JobError if a trial is broken."""
     directory = config.atari_head_dir
-    everything = config.game == "all"
+    everything = config.game.lower() == "all"
     refs = find_all_trials(directory) if everything else find_trials(directory, config.game)
     present = [ref for ref in refs if not ref.absent]
     bar = tqdm(present, desc="audit", unit="trial", disable=None)
@@ -114,7 +116,10 @@ def _audit(config: AuditConfig) -> int:
     print(render(audits))
     if absent := [ref for ref in refs if ref.absent]:
         print(_absent_note(absent, directory), file=sys.stderr)
-    return 1 if any(row.problem for row in audits) else 0
+    if broken := [row.problem for row in audits if row.problem]:
+        many = f"{len(broken)} of {len(audits)} trials are broken; the first: "
+        raise JobError(f"{'' if len(broken) == 1 else many}{broken[0]}")
+    return 0
 
 
 def _absent_note(absent: Sequence[TrialRef], directory: Path) -> str:
