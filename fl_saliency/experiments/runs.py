@@ -2,6 +2,7 @@
 
 import json
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,9 @@ from fl_saliency.errors import FileFormatError, InputError
 from fl_saliency.logs.readers import monitor_files
 
 __all__ = ["RunDir", "game_name", "read_config", "run_path", "write_config"]
+
+MAX_CONFIG_BYTES = 1 << 20
+"""Largest config.json; ours have some 2000 bytes."""
 
 _REQUIRED = ("env_name", "network")
 _TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
@@ -120,6 +124,7 @@ def _load(directory: Path, path: Path) -> Any:
     try:
         if not directory.is_dir():
             raise InputError(f"{directory}: no such run directory")
+        _check_file(path)
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise InputError(
@@ -132,6 +137,17 @@ def _load(directory: Path, path: Path) -> Any:
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or "not JSON text"
         raise FileFormatError(f"{path}: cannot read it ({reason})") from error
+
+
+def _check_file(path: Path) -> None:
+    """A pipe would never end, and what is much longer than any config.json is none."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise FileFormatError(f"{path}: expected a file, found a folder or a device")
+    if status.st_size > MAX_CONFIG_BYTES:
+        raise FileFormatError(
+            f"{path}: {status.st_size} bytes, more than the {MAX_CONFIG_BYTES} that it may have"
+        )
 
 
 def _kind(value: object) -> str:
