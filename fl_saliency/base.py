@@ -1,19 +1,18 @@
 """Dataclasses and small functions that every part shares; NumPy and the standard library only."""
 
 import contextlib
+import hashlib
 import json
 import math
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-
-from fl_saliency.errors import InputError
 
 __all__ = [
     "Agent",
@@ -26,9 +25,7 @@ __all__ = [
     "PolicyStep",
     "UInt8Array",
     "atomic_path",
-    "check_output_dir",
-    "prepare_output_dir",
-    "prepare_results_dir",
+    "file_sha256",
     "strict_json",
     "write_json",
 ]
@@ -93,6 +90,8 @@ class Agent(Protocol):
 
     num_actions: int
     geometry: AttentionGeometry | None
+    rng: np.random.Generator
+    """The random stream that `step` draws from."""
 
     def step(self, obs: UInt8Array) -> PolicyStep:
         """Act on `obs` uint8 [B, 84, 84, 4]; draws from the agent's own random stream."""
@@ -134,6 +133,12 @@ def atomic_path(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
+def file_sha256(path: Path) -> str:
+    """The SHA-256 of the file at `path`, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
@@ -160,46 +165,3 @@ def write_json(path: Path, value: Any) -> None:
     text = json.dumps(strict_json(value), indent=4, allow_nan=False)
     with atomic_path(path) as partial:
         partial.write_text(text + "\n", encoding="utf-8")
-
-
-def check_output_dir(path: Path, *, keep: tuple[str, ...] = ()) -> None:
-    """Raise `InputError` unless `path` is new, or a folder with nothing but the names in `keep`."""
-    if path.exists() and not path.is_dir():
-        raise InputError(f"--output-dir {path}: expected a folder, found a file")
-    try:
-        found = sorted(item.name for item in path.iterdir()) if path.exists() else []
-    except OSError as error:
-        raise InputError(f"--output-dir {path}: cannot read it ({error.strerror})") from error
-    surplus = [name for name in found if name not in keep]
-    if surplus:
-        raise InputError(
-            f"--output-dir {path}: expected a new or empty folder, found {surplus[0]!r} in it"
-        )
-
-
-def prepare_output_dir(path: Path, *, keep: tuple[str, ...] = ()) -> Path:
-    """Make `path` a folder that a job may fill, or raise `InputError`.
-
-    It must be new or hold nothing but the names in `keep`; finished results are never overwritten.
-    """
-    check_output_dir(path, keep=keep)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
-            pass
-    except OSError as error:
-        raise InputError(f"--output-dir {path}: cannot write there ({error.strerror})") from error
-    return path
-
-
-def prepare_results_dir(run: Path, output_dir: Path | None, names: Iterable[str]) -> Path:
-    """The folder for results `names` of run directory `run`: `output_dir`, or the run itself.
-
-    A folder of their own must be new or empty; in the run none of `names` may exist.
-    """
-    if output_dir is not None and output_dir.resolve() != run.resolve():
-        return prepare_output_dir(output_dir)
-    for name in names:
-        if (run / name).exists():
-            raise InputError(f"{run / name} exists; move it away or give another --output-dir")
-    return prepare_output_dir(run, keep=tuple(path.name for path in run.iterdir()))

@@ -5,7 +5,7 @@ and compared with the fixations on the frames that it saw, by the `paper` metric
 """
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
@@ -126,12 +126,17 @@ def score_trials(
     *,
     progress: Callable[[Trial], Progress] = lambda trial: lambda steps: None,
     scratch: Path | None = None,
+    finished: Mapping[int, TrialScores] | None = None,
 ) -> Iterator[TrialScores | SkippedTrial]:
     """Score trial after trial; one that is broken or cannot be scored is skipped, with a reason.
 
-    `progress` is called as a trial begins, and what it returns as the trial goes on.
+    `progress` is called as a trial begins, and what it returns as the trial goes on. Trials whose
+    number is among the `finished` are not scored again.
     """
     for ref in refs:
+        if finished is not None and ref.number in finished:
+            yield finished[ref.number]
+            continue
         if ref.absent:
             reason = f"trial {ref.name} ({ref.game}): none of its files is here"
             yield SkippedTrial(ref=ref, reason=reason, absent=True)

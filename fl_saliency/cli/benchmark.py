@@ -32,6 +32,8 @@ class BenchmarkConfig:
     """Modules to import first, whose @register adds networks."""
     output_dir: Path | None = None
     """Folder for the results, new or empty; default: the run directory itself."""
+    overwrite: bool = False
+    """Replace results that are there, and begin anew instead of going on with an unfinished job."""
     progress: bool = True
     """Progress bar (on a terminal only)."""
 

@@ -16,17 +16,22 @@ from fl_saliency.atari_head.benchmark import (
     score_trials,
 )
 from fl_saliency.atari_head.fixations import num_decisions
+from fl_saliency.atari_head.progress import TrialStore
 from fl_saliency.atari_head.reader import Trial, TrialRef, find_trials
 from fl_saliency.atari_head.report import RESULT_FILES, benchmark_summary, write_report
-from fl_saliency.base import Agent, prepare_results_dir
+from fl_saliency.base import Agent, file_sha256
 from fl_saliency.cli.benchmark import PROG, BenchmarkConfig
 from fl_saliency.cli.common import start_tensorflow
 from fl_saliency.envs.protocol import Protocol
 from fl_saliency.errors import InputError, JobError
-from fl_saliency.experiments.runs import read_config
+from fl_saliency.experiments.runs import RunDir, read_config
+from fl_saliency.folders import ResultsPlace
 from fl_saliency.seeding import check_seed
 
-__all__ = ["run_benchmark"]
+__all__ = ["PARTIAL", "run_benchmark"]
+
+PARTIAL = "saliency.partial"
+"""Folder of an unfinished benchmark."""
 
 
 def run_benchmark(config: BenchmarkConfig) -> int:
@@ -34,22 +39,65 @@ def run_benchmark(config: BenchmarkConfig) -> int:
     check_seed("--eval-seed", config.eval_seed)
     game = read_config(config.experiment_dir)["env_name"]
     refs = _chosen(find_trials(config.atari_head_dir, game), config)
+    place = ResultsPlace(
+        config.output_dir or config.experiment_dir,
+        run=config.experiment_dir,
+        names=RESULT_FILES,
+        partial=PARTIAL,
+        overwrite=config.overwrite,
+    )
+    place.check()
     agent, protocol, provenance = _load(config)
     settings = BenchmarkSettings(
         protocol=protocol, processed=config.processed_obs, alignment=config.gaze_alignment
     )
-    directory = prepare_results_dir(config.experiment_dir, config.output_dir, RESULT_FILES)
-    print(f"protocol of the model: {protocol.summary()}", flush=True)
-    with _bars(config.progress, len(refs)) as progress:
-        results = list(score_trials(agent, refs, settings, progress=progress))
-    scores = [result for result in results if isinstance(result, TrialScores)]
-    skipped = [result for result in results if isinstance(result, SkippedTrial)]
-    _report_skipped(skipped, config.atari_head_dir)
-    if not scores:
-        raise JobError(f"none of the {len(refs)} trials could be scored; nothing was written")
-    files = write_report(directory, scores, skipped, settings, provenance)
+    with place.hold():
+        store = TrialStore(place.unfinished, _job(config, settings, provenance))
+        print(f"protocol of the model: {protocol.summary()}", flush=True)
+        results = _score(config, agent, refs, settings, store)
+        scores = [result for result in results if isinstance(result, TrialScores)]
+        skipped = [result for result in results if isinstance(result, SkippedTrial)]
+        _report_skipped(skipped, config.atari_head_dir)
+        if not scores:
+            raise JobError(f"none of the {len(refs)} trials could be scored; nothing was written")
+        files = write_report(place.path, scores, skipped, settings, provenance)
+        store.remove()
     _print_results(benchmark_summary(scores, skipped, settings, provenance), files)
     return 1 if any(not trial.absent for trial in skipped) else 0
+
+
+def _job(
+    config: BenchmarkConfig, settings: BenchmarkSettings, provenance: dict[str, Any]
+) -> dict[str, Any]:
+    """What two benchmarks must have in common to share scores."""
+    return {
+        **provenance,
+        "model_sha256": file_sha256(RunDir(config.experiment_dir).model),
+        "protocol": settings.protocol.as_dict(),
+        "processed": settings.processed,
+        "alignment": settings.alignment,
+        "seed": settings.seed,
+    }
+
+
+def _score(
+    config: BenchmarkConfig,
+    agent: Agent,
+    refs: Sequence[TrialRef],
+    settings: BenchmarkSettings,
+    store: TrialStore,
+) -> list[TrialScores | SkippedTrial]:
+    """Score every trial, or take its scores from an unfinished job; each is saved at once."""
+    finished = store.find(refs)
+    if finished:
+        print(f"goes on with an unfinished benchmark: {len(finished)} trials are scored")
+    results = []
+    with _bars(config.progress, len(refs)) as progress:
+        for result in score_trials(agent, refs, settings, progress=progress, finished=finished):
+            if isinstance(result, TrialScores) and result.ref.number not in finished:
+                store.add(result)
+            results.append(result)
+    return results
 
 
 def _chosen(refs: Sequence[TrialRef], config: BenchmarkConfig) -> list[TrialRef]:

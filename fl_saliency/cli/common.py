@@ -1,9 +1,9 @@
 """What every command shares: arguments from a dataclass, one line per error, exit statuses."""
 
 import contextlib
+import errno
 import io
 import os
-import re
 import signal
 import sys
 import tempfile
@@ -11,9 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import TypeVar
 
+from fl_saliency.cli.usage import usage_error
 from fl_saliency.errors import FlsError
 
-__all__ = ["INTERRUPTED", "run_command", "start_tensorflow", "terminate_as_interrupt"]
+__all__ = [
+    "INTERRUPTED",
+    "parse_config",
+    "run_command",
+    "start_tensorflow",
+    "terminate_as_interrupt",
+]
 
 Config = TypeVar("Config")
 
@@ -36,13 +43,13 @@ def run_command(
     """
     try:
         # A config checks itself when it is made, so parsing may raise our errors too.
-        settings = _parse(config, argv, prog=prog, description=description)
+        settings = parse_config(config, argv, prog=prog, description=description)
         with terminate_as_interrupt():
             return job(settings)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 2
     except FlsError as error:
-        print(f"{prog}: error: {error}", file=sys.stderr)
+        _complain(prog, str(error))
         for note in getattr(error, "__notes__", ()):  # a worker's traceback
             print(note, file=sys.stderr)
         return error.exit_status
@@ -51,34 +58,60 @@ def run_command(
         return 1
     except OSError as error:  # a full disk, a folder that went away
         where = f"{error.filename}: " if error.filename else ""
-        print(f"{prog}: error: {where}{error.strerror or error}", file=sys.stderr)
-        return 1
+        _complain(prog, f"{where}{error.strerror or error}")
+        # Only a path that was given can be too long; the rest befalls a job.
+        return 2 if error.errno == errno.ENAMETOOLONG else 1
     except KeyboardInterrupt:
         print(f"{prog}: interrupted", file=sys.stderr)
         return INTERRUPTED
+    except Exception as error:
+        if not _is_out_of_memory(error):
+            raise
+        _complain(prog, f"not enough memory ({str(error)[:200]})".replace(" ()", ""))
+        return 1
 
 
-def _parse(
-    config: type[Config], argv: Sequence[str] | None, *, prog: str, description: str
+def _complain(prog: str, text: str) -> None:
+    """Tell an error on one line of stderr; text of a stranger's file cannot steer the terminal."""
+    printable = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+    print(f"{prog}: error: {printable}", file=sys.stderr)
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """NumPy's or TensorFlow's; the latter is asked only if it is running."""
+    tensorflow = sys.modules.get("tensorflow")
+    exhausted = (MemoryError, *((tensorflow.errors.ResourceExhaustedError,) if tensorflow else ()))
+    return isinstance(error, exhausted)
+
+
+def parse_config(
+    config: type[Config],
+    argv: Sequence[str] | None,
+    *,
+    prog: str,
+    description: str,
+    default: Config | None = None,
 ) -> Config:
+    """Parse `argv` into `config`, with `default`'s values for what is not given.
+
+    Wrong usage is told in one line on stderr and raises SystemExit, as --help does.
+    """
     import tyro
 
     messages = io.StringIO()
     try:
         with contextlib.redirect_stderr(messages):
-            return tyro.cli(config, args=argv, prog=prog, description=description)
+            return tyro.cli(
+                config,
+                args=argv,
+                prog=prog,
+                description=description,
+                default=tyro.MISSING_NONPROP if default is None else default,
+            )
     except SystemExit as stop:
         if stop.code:
-            print(f"{prog}: error: {_one_line(messages.getvalue())}", file=sys.stderr)
+            _complain(prog, usage_error(messages.getvalue()))
         raise
-
-
-def _one_line(boxed: str) -> str:
-    """The text of tyro's boxed message as one line, without its closing hint at --help."""
-    lines = [line.strip("│╭╮╰╯─ \t") for line in boxed.splitlines()[1:]]
-    text = " ".join(line for line in lines if line)
-    text = re.split(r"\s*For full helptext,", text)[0]
-    return re.sub(r"\s+", " ", text).strip()
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 
 from fl_saliency.base import BoolArray, FloatArray, IntArray, UInt8Array
-from fl_saliency.envs.emulator import AtariGame, FinishedGame
+from fl_saliency.envs.emulator import AtariGame, FinishedGame, GameState
 from fl_saliency.envs.protocol import Protocol
 from fl_saliency.errors import JobError
 
@@ -24,9 +24,10 @@ __all__ = ["Buffers", "EnvGroup", "GroupSpec", "Order", "WorkerProcess", "alloca
 
 # Never forked: TensorFlow's threads do not live through a fork, and what they hold stays held.
 _SPAWN = multiprocessing.get_context("spawn")
-_ORDER = struct.Struct("??iii")
-# The first byte of an answer: nothing to tell; games that ended follow; a traceback follows.
-_DONE, _ENDED, _FAILED = b".", b"+", b"!"
+_COMMANDS = ("step", "reset", "save", "load")
+_ORDER = struct.Struct("B?iii")
+# The first byte of an answer: nothing to tell; an answer follows; a traceback follows.
+_DONE, _TOLD, _FAILED = b".", b"+", b"!"
 _GONE = (EOFError, BrokenPipeError, ConnectionResetError)
 
 
@@ -34,11 +35,14 @@ class Order(NamedTuple):
     """What a group of envs is to do."""
 
     command: str
-    """`reset` or `step`, with the actions in the buffers."""
+    """`step`, with the actions in the buffers, `reset`, `save` (tell the games' states) or `load`
+    (play on from `states`)."""
     envs: range
     """In which envs, as far as they are in the group."""
-    masked: bool
+    masked: bool = False
     """Only in those that are active according to the buffers."""
+    states: tuple[GameState, ...] = ()
+    """For `load`: a state per env, of all N."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +111,7 @@ class EnvGroup:
 
     def __init__(self, spec: GroupSpec) -> None:
         self._buffers = buffers = spec.buffers()
-        self._ended: deque[list[FinishedGame]] = deque()
+        self._answers: deque[list[Any]] = deque()
         self._shares: dict[range, list[int]] = {}
         self._games = {
             env: AtariGame(
@@ -123,18 +127,22 @@ class EnvGroup:
 
     def submit(self, order: Order) -> None:
         """Carry `order` out in those of its envs that are in this group."""
-        play = self._reset if order.command == "reset" else self._step
+        if order.command == "save":
+            states = [(env, self._games[env].get_state()) for env in self._share(order.envs)]
+            self._answers.append(states)
+            return
+        play = {"step": self._step, "reset": self._reset, "load": self._load}[order.command]
         ended: list[FinishedGame] = []
         for env in self._share(order.envs):
             if order.masked and not self._buffers.active[env]:
                 continue
-            play(env)
+            play(env, order)
             ended += self._games[env].collect()
-        self._ended.append(ended)
+        self._answers.append(ended)
 
-    def result(self) -> list[FinishedGame]:
-        """The games that ended in the oldest order not asked for."""
-        return self._ended.popleft()
+    def result(self) -> list[Any]:
+        """The answer to the oldest order not asked for: games that ended, or (env, state)."""
+        return self._answers.popleft()
 
     def close(self) -> None:
         """Nothing to end."""
@@ -144,10 +152,13 @@ class EnvGroup:
             self._shares[envs] = [env for env in self._games if env in envs]
         return self._shares[envs]
 
-    def _reset(self, env: int) -> None:
+    def _reset(self, env: int, order: Order) -> None:
         self._games[env].reset()
 
-    def _step(self, env: int) -> None:
+    def _load(self, env: int, order: Order) -> None:
+        self._games[env].set_state(order.states[env])
+
+    def _step(self, env: int, order: Order) -> None:
         buffers = self._buffers
         buffers.rewards[env], buffers.dones[env] = self._games[env].step(int(buffers.actions[env]))
 
@@ -168,12 +179,14 @@ class WorkerProcess:
     def submit(self, order: Order) -> None:
         """Have `order` carried out; raises JobError if the process is no more."""
         try:
-            os.write(self._pipe.fileno(), _encode(order))
+            os.write(self._pipe.fileno(), _encode(order.command, order.envs, order.masked))
+            if order.states:
+                self._pipe.send(order.states)
         except _GONE as error:
             raise self._death() from error
 
-    def result(self) -> list[FinishedGame]:
-        """Wait for the games that ended; raises JobError if the process fails or is no more."""
+    def result(self) -> list[Any]:
+        """Wait for the oldest order's answer; raises JobError if the process fails or is gone."""
         try:
             answer = _read(self._pipe, 1)
             if answer == _DONE:
@@ -185,8 +198,8 @@ class WorkerProcess:
             failure = JobError(f"{self._name} failed: {content.strip().splitlines()[-1]}")
             failure.add_note(content)
             raise failure
-        ended: list[FinishedGame] = content
-        return ended
+        answer_of_group: list[Any] = content
+        return answer_of_group
 
     def _death(self) -> JobError:
         self._process.join(timeout=5)
@@ -222,11 +235,14 @@ def _serve(pipe: Connection, spec: GroupSpec) -> None:
 def _obey(pipe: Connection, group: EnvGroup) -> None:
     os.write(pipe.fileno(), _DONE)
     while True:
-        group.submit(_decode(_read(pipe, _ORDER.size)))
-        ended = group.result()
-        os.write(pipe.fileno(), _ENDED if ended else _DONE)
-        if ended:
-            pipe.send(ended)
+        order = _decode(_read(pipe, _ORDER.size))
+        if order.command == "load":
+            order = order._replace(states=pipe.recv())
+        group.submit(order)
+        answer = group.result()
+        os.write(pipe.fileno(), _TOLD if answer else _DONE)
+        if answer:
+            pipe.send(answer)
 
 
 def _read(pipe: Connection, size: int) -> bytes:
@@ -237,12 +253,11 @@ def _read(pipe: Connection, size: int) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def _encode(order: Order) -> bytes:
-    envs = order.envs
-    return _ORDER.pack(order.command == "reset", order.masked, envs.start, envs.stop, envs.step)
+def _encode(command: str, envs: range, masked: bool) -> bytes:
+    return _ORDER.pack(_COMMANDS.index(command), masked, envs.start, envs.stop, envs.step)
 
 
 @lru_cache(maxsize=64)
 def _decode(message: bytes) -> Order:
-    reset, masked, *bounds = _ORDER.unpack(message)
-    return Order("reset" if reset else "step", range(*bounds), masked)
+    command, masked, *bounds = _ORDER.unpack(message)
+    return Order(_COMMANDS[command], range(*bounds), masked)

@@ -1,18 +1,27 @@
 """Settings of the jobs: each dataclass is a command line and what config.json holds."""
 
+import math
 import platform
 import subprocess
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from fl_saliency.agents.ppo2.config import PPO2Config, count_updates
 from fl_saliency.envs.protocol import Protocol, resolve_protocol
-from fl_saliency.errors import InputError
+from fl_saliency.errors import FileFormatError, InputError
+from fl_saliency.experiments.runs import run_path
 from fl_saliency.seeding import check_seed
 
-__all__ = ["EvaluationConfig", "ProtocolFlags", "TrainConfig", "environment_record"]
+__all__ = [
+    "EvaluationConfig",
+    "ProtocolFlags",
+    "TrainConfig",
+    "environment_record",
+    "unknown_keys",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +69,11 @@ class TrainConfig(PPO2Config, ProtocolFlags):
     """Agent steps over all envs together (1 step = 4 emulator frames)."""
     output_dir: Path | None = None
     """Run directory, new or empty; default runs/<Game>.<network>/<seed>."""
+    resume: bool = False
+    """Go on with the run in --output-dir after its newest checkpoint, with the settings in its
+    config.json; begin if there is none."""
+    checkpoint_minutes: float = 10.0
+    """Minutes between checkpoints; a run that ends or is interrupted writes one in any case."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Precision of the convolutions; bfloat16 pays on CPUs and GPUs that have it."""
     extra_import: tuple[str, ...] = ()
@@ -74,10 +88,45 @@ class TrainConfig(PPO2Config, ProtocolFlags):
         check_seed("--train-seed", self.train_seed)
         count_updates(self.num_timesteps, self.batch_size)
         _check_workers(self.env_workers)
+        if not 0 <= self.checkpoint_minutes < math.inf:
+            raise InputError(
+                f"--checkpoint-minutes {self.checkpoint_minutes}: expected 0 or more (0: at every "
+                "update)"
+            )
+
+    @classmethod
+    def from_dict(cls, config: Mapping[str, Any], path: Path) -> Self:
+        """The settings in `config`, read from config.json `path`; FileFormatError for a wrong one.
+
+        Keys of other meaning (protocol, versions, ...) are left out; an unknown key is an error.
+        """
+        hints = get_type_hints(cls)
+        known = {field.name for field in fields(cls)}
+        if surplus := unknown_keys(config):
+            raise FileFormatError(f"{path}: unknown key {surplus[0]!r}")
+        given = {name: value for name, value in config.items() if name in known}
+        for name, value in given.items():
+            if not _fits(value, hints[name]):
+                raise FileFormatError(
+                    f"{path}: {name!r} is {value!r}, expected {_shown(hints[name])}"
+                )
+        settings = {name: _from_json(value, hints[name]) for name, value in given.items()}
+        try:
+            return cls(**settings)
+        except InputError as error:
+            raise FileFormatError(f"{path}: {error}") from error
+
+    @property
+    def run_directory(self) -> Path:
+        """The folder of the run: --output-dir, or its usual place below runs/."""
+        return self.output_dir or run_path(
+            Path("runs"), self.env_name, self.network, self.train_seed
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Every setting as JSON types."""
-        return {**asdict(self), "output_dir": str(self.output_dir) if self.output_dir else None}
+        settings = {name: value for name, value in asdict(self).items() if name != "resume"}
+        return {**settings, "output_dir": str(self.output_dir) if self.output_dir else None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +151,8 @@ class EvaluationConfig(ProtocolFlags):
     """Record a video; of the screen, unless --processed-obs alone is given."""
     output_dir: Path | None = None
     """Folder for the results, new or empty; default: the run directory itself."""
+    overwrite: bool = False
+    """Replace results that are there, and begin anew instead of going on with an unfinished job."""
     extra_import: tuple[str, ...] = ()
     """Modules to import first, whose @register adds networks."""
     allow_protocol_mismatch: bool = False
@@ -124,6 +175,45 @@ class EvaluationConfig(ProtocolFlags):
                 raise InputError(f"--{name.replace('_', '-')} {value}: expected 1 or more")
         check_seed("--eval-seed", self.eval_seed)
         _check_workers(self.env_workers)
+
+
+def unknown_keys(config: Mapping[str, Any]) -> list[str]:
+    """The keys of a run's config.json that nothing here knows, sorted."""
+    return sorted(config.keys() - {field.name for field in fields(TrainConfig)} - _RECORDS)
+
+
+_RECORDS = {"protocol", "versions", "git_commit"}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a JSON value is of a field's type."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return value in parts
+    if origin is tuple:
+        return isinstance(value, list) and all(_fits(item, parts[0]) for item in value)
+    if parts:
+        return any(_fits(value, part) for part in parts)
+    if hint is float:
+        return type(value) in (int, float) and math.isfinite(value)
+    return type(value) is (str if hint is Path else hint)
+
+
+def _from_json(value: Any, hint: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(value)
+    if hint is float:
+        return float(value)
+    return Path(value) if isinstance(value, str) and Path in get_args(hint) else value
+
+
+def _shown(hint: Any) -> str:
+    if get_origin(hint) is Literal:
+        return " or ".join(map(repr, get_args(hint)))
+    names = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
+    names |= {Path: "a path", type(None): "null"}
+    parts = get_args(hint) or (hint,)
+    return " or ".join(names.get(part, "a list of texts") for part in parts if part is not Ellipsis)
 
 
 def _check_workers(count: int | None) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from fl_saliency.base import EpisodeRecord, atomic_path, prepare_results_dir, write_json
+from fl_saliency.base import EpisodeRecord, atomic_path, file_sha256, write_json
 from fl_saliency.envs.games import game_info
 from fl_saliency.envs.protocol import Protocol, mismatches
 from fl_saliency.envs.vector import AtariVectorEnv
@@ -18,6 +18,9 @@ from fl_saliency.errors import InputError, JobError
 from fl_saliency.experiments.configs import EvaluationConfig
 from fl_saliency.experiments.load import LoadedRun, load_run
 from fl_saliency.experiments.plots import plot_returns
+from fl_saliency.experiments.progress import EvaluationProgress
+from fl_saliency.experiments.runs import RunDir
+from fl_saliency.folders import ResultsPlace
 from fl_saliency.networks.registry import import_extra
 from fl_saliency.playback.play import PlayStep, play
 from fl_saliency.render.perception import PerceptionRecorder
@@ -32,6 +35,8 @@ RESULT_FILES = (
     "perception.mp4",
     "perception.png",
 )
+PARTIAL = "evaluation.partial"
+"""Folder of an unfinished evaluation."""
 NEWEST = -1
 
 
@@ -49,15 +54,45 @@ def evaluate(
     """Play and write results.json, eval.pkl, results.png and, if asked for, the videos.
 
     Everything is checked before the first file is written (InputError); `announce` is then told
-    the protocol in one line.
+    the protocol in one line. What an evaluation of the same settings left unfinished goes on, and
+    gives the same results as if it had never stopped.
     """
     config.check()
+    place = ResultsPlace(
+        config.output_dir or config.experiment_dir,
+        run=config.experiment_dir,
+        names=RESULT_FILES,
+        partial=PARTIAL,
+        overwrite=config.overwrite,
+    )
+    place.check()
     import_extra(config.extra_import)
     run = load_run(config.experiment_dir, seed=config.eval_seed)
     protocol, differences = _protocol(config, run)
-    directory = prepare_results_dir(config.experiment_dir, config.output_dir, RESULT_FILES)
-    announce(protocol.summary())
-    env = AtariVectorEnv(
+    with place.hold(), contextlib.ExitStack() as stack:
+        progress = EvaluationProgress(place.unfinished, _job(config, run, protocol))
+        progress.find(protocol.num_actions)
+        stack.callback(progress.tidy)
+        announce(protocol.summary())
+        env = stack.enter_context(_env(config, protocol))
+        _go_on(config, run, env, progress, announce)
+        recorder = _recorder(config, run, protocol, place.path, progress)
+        if recorder is not None:
+            stack.enter_context(recorder)
+        episodes, failure = _play(config, run, env, recorder, progress)
+        # The scores first: they stay even if no video can be made of the frames.
+        results = _results(config, run, protocol, differences, episodes)
+        files = _write(place.path, results, episodes)
+        if recorder is not None and failure is None:
+            files += recorder.close(progress=config.progress).files
+        progress.remove()
+        if failure is not None:
+            raise failure
+    return Evaluation(episodes=episodes, files=files)
+
+
+def _env(config: EvaluationConfig, protocol: Protocol) -> AtariVectorEnv:
+    return AtariVectorEnv(
         protocol,
         config.num_env,
         config.eval_seed,
@@ -65,19 +100,36 @@ def evaluate(
         screens=config.shows_raw,
         max_episode_frames=config.max_eplen,
     )
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(env)
-        recorder = _recorder(config, run, protocol, directory)
-        if recorder is not None:
-            stack.enter_context(recorder)
-        episodes, failure = _play(config, run, env, recorder)
-        # The scores first: they stay even if no video can be made of the frames.
-        files = _write(directory, _results(config, run, protocol, differences, episodes), episodes)
-        if failure is not None:
-            raise failure
-        if recorder is not None:
-            files += recorder.close(progress=config.progress).files
-    return Evaluation(episodes=episodes, files=files)
+
+
+def _go_on(
+    config: EvaluationConfig,
+    run: LoadedRun,
+    env: AtariVectorEnv,
+    progress: EvaluationProgress,
+    announce: Callable[[str], None],
+) -> None:
+    """Bring env and agent to where an unfinished evaluation was, if there is one."""
+    if progress.games is None:
+        return
+    done, total = len(progress.episodes), config.num_env * config.evals_per_env
+    announce(f"goes on with an unfinished evaluation: {done} of {total} games are finished")
+    progress.restore(env, run.agent)
+
+
+def _job(config: EvaluationConfig, run: LoadedRun, protocol: Protocol) -> dict[str, Any]:
+    """What two evaluations must have in common for one to go on with the other's games."""
+    return {
+        "model_sha256": file_sha256(RunDir(config.experiment_dir).model),
+        "network": run.config["network"],
+        "protocol": protocol.as_dict(),
+        "num_env": config.num_env,
+        "evals_per_env": config.evals_per_env,
+        "eval_seed": config.eval_seed,
+        "max_eplen": config.max_eplen,
+        "raw_obs": config.shows_raw,
+        "processed_obs": config.processed_obs,
+    }
 
 
 def _protocol(config: EvaluationConfig, run: LoadedRun) -> tuple[Protocol, list[str]]:
@@ -97,7 +149,11 @@ def _protocol(config: EvaluationConfig, run: LoadedRun) -> tuple[Protocol, list[
 
 
 def _recorder(
-    config: EvaluationConfig, run: LoadedRun, protocol: Protocol, directory: Path
+    config: EvaluationConfig,
+    run: LoadedRun,
+    protocol: Protocol,
+    directory: Path,
+    progress: EvaluationProgress,
 ) -> PerceptionRecorder | None:
     if not (config.shows_raw or config.processed_obs):
         return None
@@ -109,6 +165,8 @@ def _recorder(
         num_envs=config.num_env,
         screen_shape=game_info(protocol.game).screen,
         metadata={"title": f"{protocol.env_id} {run.config['network']}"},
+        kept=progress.frames_file(),
+        state=progress.recording,
     )
 
 
@@ -117,20 +175,29 @@ def _play(
     run: LoadedRun,
     env: AtariVectorEnv,
     recorder: PerceptionRecorder | None,
+    progress: EvaluationProgress,
 ) -> tuple[list[EpisodeRecord], JobError | None]:
     """The games, env by env, and why the recording failed, if it did: the games go on."""
-    episodes: list[EpisodeRecord] = []
     failure: JobError | None = None
-    total = config.num_env * config.evals_per_env
-    with tqdm(total=total, unit="game", disable=None if config.progress else True) as bar:
-        for event in play(run.agent, env, config.evals_per_env):
+    episodes = progress.episodes
+    finished = progress.finished(config.num_env) if progress.games is not None else None
+    with tqdm(
+        total=config.num_env * config.evals_per_env,
+        initial=len(episodes),
+        unit="game",
+        disable=None if config.progress else True,
+    ) as bar:
+        for event in play(run.agent, env, config.evals_per_env, finished=finished):
             if isinstance(event, EpisodeRecord):
-                episodes.append(event)
+                progress.add(event)
                 mean = np.mean([episode.reward for episode in episodes])
                 bar.set_postfix_str(f"mean return {mean:.1f}", refresh=False)
                 bar.update()
-            elif recorder is not None and failure is None:
-                failure = _record(recorder, event)
+            elif isinstance(event, PlayStep):
+                if recorder is not None and failure is None:
+                    failure = _record(recorder, event)
+            elif failure is None and progress.is_due:
+                progress.save(env, run.agent, recorder)
     return sorted(episodes, key=lambda episode: (episode.env, episode.episode)), failure
 
 

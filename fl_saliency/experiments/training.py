@@ -2,45 +2,53 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
+from fl_saliency.agents.ppo2.state import TrainerState
 from fl_saliency.agents.ppo2.train import DivergedError, PPO2Trainer, Update
-from fl_saliency.base import check_output_dir, prepare_output_dir
 from fl_saliency.checkpoints.baselines import write_model
-from fl_saliency.envs.protocol import Protocol
+from fl_saliency.checkpoints.snapshots import (
+    find_snapshots,
+    read_newest,
+    remove_leftovers,
+    write_snapshot,
+)
+from fl_saliency.envs.protocol import Protocol, mismatches
 from fl_saliency.envs.vector import AtariVectorEnv
+from fl_saliency.errors import FileFormatError, InputError, JobError
 from fl_saliency.experiments.configs import TrainConfig, environment_record
 from fl_saliency.experiments.plots import plot_curve
-from fl_saliency.experiments.runs import RunDir, run_path, write_config
+from fl_saliency.experiments.runs import RunDir, read_config, write_config
+from fl_saliency.folders import check_output_dir, hold
 from fl_saliency.logs.monitor import MonitorWriter
+from fl_saliency.logs.positions import cut_back, log_sizes, sync_logs
 from fl_saliency.logs.writers import Logger
-from fl_saliency.networks.policy import get_arrays
 from fl_saliency.networks.registry import get_network, import_extra
 
 __all__ = ["save_model", "train"]
 
+Announce = Callable[[str], None]
 
-def train(config: TrainConfig, announce: Callable[[str], None] = lambda text: None) -> RunDir:
+
+def train(config: TrainConfig, announce: Announce = lambda text: None) -> RunDir:
     """Train as `config` says; returns the finished run directory.
 
     Everything is checked before the first file is written (InputError); `announce` is then told
-    the protocol in one line. A run that is interrupted, or fails for another reason than its loss,
-    leaves its logs, its curve and a model.pkl of the last finished update.
+    the protocol in one line, and after what the run goes on if `config.resume` found something. A
+    run that is interrupted, or fails for another reason than its loss, leaves its logs, its curve,
+    a model.pkl and a checkpoint of the last finished update.
     """
     config.check()
     import_extra(config.extra_import)
     get_network(config.network)
     protocol = config.protocol(config.env_name)
-    path = config.output_dir or run_path(
-        Path("runs"), config.env_name, config.network, config.train_seed
-    )
-    check_output_dir(path)
-    started = time.time()
+    run = RunDir(config.run_directory)
+    _check_directory(run, config)
     with AtariVectorEnv(
         protocol, config.num_envs, config.train_seed, workers=config.env_workers
     ) as env:
@@ -52,55 +60,141 @@ def train(config: TrainConfig, announce: Callable[[str], None] = lambda text: No
             seed=config.train_seed,
             precision=config.precision,
         )
-        run = RunDir(prepare_output_dir(path))
-        announce(protocol.summary())
-        _write_config(run, config, protocol)
-        with _saving(run, trainer):
-            env.reset()
-            _log_updates(run, config, trainer, started)
+        with hold(run.path):
+            _check_directory(run, config)  # again, now that nobody else can write there
+            announce(protocol.summary())
+            point = _begin(run, config, protocol, trainer, announce)
+            if point.state.update < trainer.num_updates:
+                _train(run, config, trainer, point)
+            elif not run.model.exists():  # it was killed in its last moment
+                _save(run, point)
     return run
 
 
-def _write_config(run: RunDir, config: TrainConfig, protocol: Protocol) -> None:
+@dataclass(frozen=True, kw_only=True)
+class _Point:
+    """A moment to which a run can be brought back."""
+
+    state: TrainerState
+    logs: Mapping[str, int]
+    """How far the log files had got."""
+
+
+def _check_directory(run: RunDir, config: TrainConfig) -> None:
+    if config.resume and find_snapshots(run.checkpoints):
+        return
+    # What a run leaves that was killed before its first checkpoint may be begun again.
+    keep = ("config.json", "checkpoints") if config.resume else ()
+    check_output_dir(run.path, keep=keep, hint=_hint(run))
+
+
+def _hint(run: RunDir) -> str:
+    return "; add --resume to go on with the run in it" if run.checkpoints.exists() else ""
+
+
+def _begin(
+    run: RunDir, config: TrainConfig, protocol: Protocol, trainer: PPO2Trainer, announce: Announce
+) -> _Point:
+    """Bring `trainer` and the logs to where the run begins or goes on."""
+    remove_leftovers(run.checkpoints)
+    if config.resume and find_snapshots(run.checkpoints):
+        return _resume(run, protocol, trainer, announce)
+    if config.resume:
+        announce(f"{run.path}: no run to go on with; it begins")
     settings = {**config.as_dict(), "protocol": protocol.as_dict(), **environment_record()}
     write_config(run.path, settings)
+    trainer.start()
+    point = _Point(state=trainer.state, logs={})
+    _checkpoint(run, point)
+    return point
 
 
-@contextmanager
-def _saving(run: RunDir, trainer: PPO2Trainer) -> Iterator[None]:
-    """Save model and curve however the run ends, unless no update was finished or it diverged."""
-    try:
-        yield
-    except DivergedError:
-        plot_curve(run.path, run.curve)
-        raise
-    except BaseException:
-        if trainer.finished_updates:
-            _save(run, trainer)
-        raise
-    _save(run, trainer)
+def _resume(run: RunDir, protocol: Protocol, trainer: PPO2Trainer, announce: Announce) -> _Point:
+    stored = Protocol.from_dict(read_config(run.path)["protocol"])
+    if differences := mismatches(stored, protocol):
+        raise InputError(f"{run.path}: its protocol differs: {'; '.join(differences)}")
+    snapshot, damaged = read_newest(run.checkpoints)
+    for line in damaged:
+        announce(f"passed over: {line}")
+    if snapshot is None:
+        raise FileFormatError(f"{run.checkpoints}: none of its checkpoints is whole")
+    state = TrainerState.from_snapshot(snapshot, num_actions=protocol.num_actions)
+    point = _Point(state=state, logs=snapshot.state["logs"])
+    done = f"update {state.update} of {trainer.num_updates}"
+    if state.update >= trainer.num_updates:
+        announce(f"{run.path}: finished already, with {done}")
+        return point
+    steps = max((len(game.actions) for game in state.games), default=0)
+    announce(
+        f"{run.path}: goes on after {done}; "
+        f"the open games (of up to {steps} steps) are played again up to there"
+    )
+    trainer.restore(state)
+    cut_back(run.path, point.logs)
+    return point
 
 
-def _save(run: RunDir, trainer: PPO2Trainer) -> None:
-    save_model(run.model, trainer)
+def _checkpoint(run: RunDir, point: _Point) -> None:
+    _require(run)
+    sync_logs(run.path)
+    write_snapshot(run.checkpoints, point.state.to_snapshot({"logs": dict(point.logs)}))
+
+
+def _require(run: RunDir) -> None:
+    if not run.path.is_dir():
+        raise JobError(f"{run.path}: the run directory is gone")
+
+
+def _save(run: RunDir, point: _Point) -> None:
+    _checkpoint(run, point)
+    save_model(run.model, point.state)
     plot_curve(run.path, run.curve)
 
 
-def _log_updates(run: RunDir, config: TrainConfig, trainer: PPO2Trainer, started: float) -> None:
-    run.logs.mkdir(exist_ok=True)
-    steps = trainer.num_updates * config.batch_size
+def _train(run: RunDir, config: TrainConfig, trainer: PPO2Trainer, point: _Point) -> None:
+    """Train from `point` to the end; save however that comes, unless the run diverged."""
+    try:
+        for point in _logged_updates(run, config, trainer):  # noqa: B007 (the last is saved)
+            pass
+    except DivergedError as error:
+        plot_curve(run.path, run.curve)
+        raise DivergedError(
+            f"{error}; no model.pkl was written, the last checkpoint is "
+            f"{find_snapshots(run.checkpoints)[0]}"
+        ) from error
+    except BaseException:
+        if point.state.update:
+            _save(run, point)
+        raise
+    _save(run, point)
+
+
+def _logged_updates(run: RunDir, config: TrainConfig, trainer: PPO2Trainer) -> Iterator[_Point]:
+    """The moments after each update, whose rows are in the logs; writes checkpoints meanwhile."""
+    done, size = trainer.state.update, config.batch_size
     monitors = MonitorWriter(
-        run.logs, env_id=config.env_name, num_envs=config.num_envs, t_start=started
+        run.logs, env_id=config.env_name, num_envs=config.num_envs, t_start=time.time()
     )
     bar: tqdm[Any] = tqdm(
-        total=steps, unit="step", unit_scale=True, disable=None if config.progress else True
+        total=trainer.num_updates * size,
+        initial=done * size,
+        unit="step",
+        unit_scale=True,
+        disable=None if config.progress else True,
     )
-    with monitors, Logger(run.logs, run.tensorboard) as logger, bar:
+    saved = time.monotonic()
+    with monitors, Logger(run.logs, run.tensorboard, first_step=done + 1) as logger, bar:
         for update in trainer.updates():
+            _require(run)
             for episode in update.episodes:
                 monitors.write(episode)
             logger.write(update.row, update.index)
-            _show(bar, update, config.batch_size)
+            point = _Point(state=trainer.state, logs=log_sizes(run.path))
+            yield point
+            _show(bar, update, size)
+            if time.monotonic() - saved >= 60 * config.checkpoint_minutes:
+                _checkpoint(run, point)
+                saved = time.monotonic()
 
 
 def _show(bar: "tqdm[Any]", update: Update, batch_size: int) -> None:
@@ -110,15 +204,13 @@ def _show(bar: "tqdm[Any]", update: Update, batch_size: int) -> None:
     bar.update(batch_size)
 
 
-def save_model(path: Path, trainer: PPO2Trainer) -> None:
+def save_model(path: Path, state: TrainerState) -> None:
     """Write model.pkl in Baselines' format: weights and the optimizer's state."""
-    adam = trainer.learner.adam
-    first, second = trainer.learner.optimizer_arrays()
     write_model(
         path,
-        trainable=get_arrays(trainer.model),
-        adam_m=first,
-        adam_v=second,
-        beta1_power=float(adam.beta1_power.numpy()),
-        beta2_power=float(adam.beta2_power.numpy()),
+        trainable=state.weights,
+        adam_m=state.adam_m,
+        adam_v=state.adam_v,
+        beta1_power=float(state.adam_powers[0]),
+        beta2_power=float(state.adam_powers[1]),
     )

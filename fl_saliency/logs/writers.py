@@ -35,15 +35,14 @@ class Writer(Protocol):
 
 
 class TableWriter:
-    """The human-readable table: keys sorted, one boxed block a row (log.txt, standard output).
+    """The human-readable table of log.txt: keys sorted, one boxed block a row.
 
     Floats are shown with 3 digits and float32 scalars in full, as Baselines does.
     """
 
-    def __init__(self, stream: TextIO, *, owned: bool = True) -> None:
-        """Write to `stream`, and close it in the end if it is `owned`."""
+    def __init__(self, stream: TextIO) -> None:
+        """Write to `stream`, and close it in the end."""
         self._stream = stream
-        self._owned = owned
 
     def note(self, text: str) -> None:
         """Write one line of text."""
@@ -62,9 +61,8 @@ class TableWriter:
         self.note("\n".join([rule, *lines, rule]))
 
     def close(self) -> None:
-        """Close the stream if it is owned."""
-        if self._owned:
-            self._stream.close()
+        """Close the stream."""
+        self._stream.close()
 
 
 def _shown(value: Value) -> str:
@@ -123,13 +121,20 @@ class TensorBoardWriter:
     format and its protocol buffers are used.
     """
 
-    def __init__(self, directory: Path) -> None:
-        """Start a new event file in `directory`, which is made if missing."""
+    def __init__(self, directory: Path, *, first_step: int = 1) -> None:
+        """Start a new event file in `directory`, which is made if missing.
+
+        A run that goes on with `first_step` tells a TensorBoard that is watching to forget what it
+        has seen from that step on.
+        """
         directory.mkdir(parents=True, exist_ok=True)
         self.path = _event_path(directory)
         self._file = self.path.open("xb")
         self._records = RecordWriter(self._file)
         self._write(event_pb2.Event(wall_time=time.time(), file_version="brain.Event:2"))
+        if first_step > 1:
+            start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+            self._write(event_pb2.Event(wall_time=time.time(), step=first_step, session_log=start))
 
     def write(self, row: Mapping[str, Value], step: int) -> None:
         """Append `row` as one event at `step`, tags in the order of its keys."""
@@ -164,12 +169,12 @@ class Logger(Closing):
     """
 
     def __init__(
-        self, directory: Path, tb_directory: Path | None = None, *, stdout: TextIO | None = None
+        self, directory: Path, tb_directory: Path | None = None, *, first_step: int = 1
     ) -> None:
-        """Open the files; `stdout` (if given) gets the same table as log.txt and stays open."""
+        """Open the files for rows from `first_step` on."""
         with contextlib.ExitStack() as stack:
             self._writers: list[Writer] = []
-            for writer in _open_writers(directory, tb_directory, stdout):
+            for writer in _open_writers(directory, tb_directory, first_step):
                 stack.callback(writer.close)
                 self._writers.append(writer)
             self._closing = stack.pop_all()
@@ -184,15 +189,12 @@ class Logger(Closing):
         self._closing.close()
 
 
-def _open_writers(
-    directory: Path, tb_directory: Path | None, stdout: TextIO | None
-) -> Iterator[Writer]:
-    tables = [TableWriter(open_to_append(directory / "log.txt"))]
-    if stdout is not None:
-        tables.append(TableWriter(stdout, owned=False))
-    for table in tables:
-        yield table
-        table.note(f"Logging to {directory}")
+def _open_writers(directory: Path, tb_directory: Path | None, first_step: int) -> Iterator[Writer]:
+    table = TableWriter(open_to_append(directory / "log.txt"))
+    yield table
+    table.note(
+        f"Logging to {directory}" if first_step == 1 else f"Going on with update {first_step}"
+    )
     yield CsvWriter(directory / "progress.csv")
     if tb_directory is not None:
-        yield TensorBoardWriter(tb_directory)
+        yield TensorBoardWriter(tb_directory, first_step=first_step)

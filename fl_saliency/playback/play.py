@@ -8,7 +8,7 @@ import numpy as np
 from fl_saliency.base import Agent, BoolArray, EpisodeRecord, FloatArray, IntArray, UInt8Array
 from fl_saliency.envs.vector import AtariVectorEnv
 
-__all__ = ["PlayStep", "play"]
+__all__ = ["BetweenSteps", "PlayStep", "play"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,17 +30,29 @@ class PlayStep:
     """bool [N]: the envs that play a game that counts."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BetweenSteps:
+    """Nothing is under way: the state of env and agent is that of the steps told so far."""
+
+    finished: IntArray
+    """Games that each env has finished, int64 [N]."""
+
+
 def play(
-    agent: Agent, env: AtariVectorEnv, games_per_env: int
-) -> Iterator[PlayStep | EpisodeRecord]:
+    agent: Agent, env: AtariVectorEnv, games_per_env: int, *, finished: IntArray | None = None
+) -> Iterator[PlayStep | EpisodeRecord | BetweenSteps]:
     """Play `games_per_env` whole games in each env.
 
-    Yields a `PlayStep` before each step of the env, and an `EpisodeRecord` for each game that the
-    step ended. The quota is fixed before the start, so that short games do not count more than
-    long ones; an env that has filled it rests.
+    Yields a `PlayStep` before each step of the env, an `EpisodeRecord` for each game that the step
+    ended, and `BetweenSteps`. The quota is fixed before the start, so that short games do not count
+    more than long ones; an env that has filled it rests. Games go on where the envs are if
+    `finished`, int [N], says how many of its games each has played.
     """
     remaining = np.full(env.num_envs, games_per_env)
-    env.reset()
+    if finished is None:
+        env.reset()
+    else:
+        remaining -= finished
     while (active := remaining > 0).any():
         chosen = agent.step(env.observations)
         yield PlayStep(
@@ -55,3 +67,4 @@ def play(
             if remaining[episode.env] > 0:
                 remaining[episode.env] -= 1
                 yield episode
+        yield BetweenSteps(finished=games_per_env - remaining)

@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypedDict
 
 import cv2
 import numpy as np
@@ -23,10 +23,10 @@ from fl_saliency.base import AttentionGeometry, BoolArray, FloatArray, UInt8Arra
 from fl_saliency.errors import InputError, JobError
 from fl_saliency.render.overlay import attention_to_input
 from fl_saliency.render.painter import Painter, Step
-from fl_saliency.render.spool import ArraySpool
+from fl_saliency.render.spool import ArraySpool, SpoolState
 from fl_saliency.render.video import VideoWriter, require_encoder
 
-__all__ = ["PerceptionRecorder", "VideoReport", "save_still"]
+__all__ = ["PerceptionRecorder", "RecordingState", "VideoReport", "save_still"]
 
 _OBSERVED = (84, 84)
 _SMALL = 200
@@ -66,6 +66,15 @@ def save_still(path: Path, picture: UInt8Array, *, scale: int = 1) -> None:
         raise JobError(f"{path}: picture not written ({error.strerror})") from error
 
 
+class RecordingState(TypedDict):
+    """How far a recording has got, in types that JSON has."""
+
+    maximum: float
+    contrast: float
+    best_frame: int | None
+    spool: SpoolState
+
+
 class PerceptionRecorder:
     """Records agent steps of N envs; `close` makes perception.mkv, .mp4 and .png of them.
 
@@ -73,7 +82,9 @@ class PerceptionRecorder:
     frames uint8 [N, 84, 84]; both: raw above processed. Envs are tiled row by row. An env that is
     not active keeps its last picture, dimmed; one that never was is black. Without a `geometry`
     (a network without attention) the pictures are shown as they are. `metadata` goes into the
-    videos. As a context it closes at the end, and after an exception leaves nothing behind.
+    videos. Frames wait in file `kept`, if given, from which another recorder can go on after
+    `state` (as `sync` told it). As a context it closes at the end, and after an exception leaves
+    nothing but that file behind.
     `InputError` at the start for settings no video can be made of; `JobError` for failures later.
     """
 
@@ -88,6 +99,8 @@ class PerceptionRecorder:
         fps: int | Fraction = 30,
         screen_shape: tuple[int, int] = (210, 160),
         metadata: Mapping[str, str] | None = None,
+        kept: Path | None = None,
+        state: RecordingState | None = None,
     ) -> None:
         if not (raw or processed):
             raise InputError("a video needs raw screens, processed frames or both; got neither")
@@ -108,7 +121,20 @@ class PerceptionRecorder:
         self._contrast = 0.0
         self._best_frame: int | None = None
         self._report: VideoReport | None = None
-        self._spool = ArraySpool(directory)
+        if state is not None:
+            self._maximum, self._contrast = state["maximum"], state["contrast"]
+            self._best_frame = state["best_frame"]
+        spool = None if state is None else state["spool"]
+        self._spool = ArraySpool(directory, path=kept, state=spool)
+
+    def sync(self) -> RecordingState:
+        """Have what was recorded on disk; returns what a further recorder goes on from."""
+        return {
+            "maximum": self._maximum,
+            "contrast": self._contrast,
+            "best_frame": self._best_frame,
+            "spool": self._spool.sync(),
+        }
 
     def add(
         self,

@@ -1,5 +1,6 @@
 """PPO2's update: epochs over shuffled minibatches, clipped gradients, Adam, as one graph call."""
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import keras
@@ -119,3 +120,16 @@ class PPO2Learner:
             for item, v in zip(self._named, self.adam.v, strict=True)
         }
         return first, second
+
+    def set_optimizer_arrays(
+        self,
+        first: Mapping[str, FloatArray],
+        second: Mapping[str, FloatArray],
+        powers: FloatArray,
+    ) -> None:
+        """Set Adam's moments from arrays by variable name, and both betas' powers from [2]."""
+        for item, m, v in zip(self._named, self.adam.m, self.adam.v, strict=True):
+            m.assign(first[item.name].reshape(m.shape))
+            v.assign(second[item.name].reshape(v.shape))
+        self.adam.beta1_power.assign(powers[0])
+        self.adam.beta2_power.assign(powers[1])
