@@ -1,4 +1,4 @@
-"""Shared ground: atomic files, strict JSON, output folders, errors that name the nearest, seeds."""
+"""Shared ground: atomic files, strict JSON, errors that name the nearest, seeds."""
 
 import json
 import math
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fl_saliency.base import atomic_path, prepare_output_dir, strict_json, write_json
+from fl_saliency.base import atomic_path, file_sha256, strict_json, write_json
 from fl_saliency.errors import InputError, MissingExtraError, unknown_choice
 from fl_saliency.seeding import check_seed, derive_seed, stream
 
@@ -50,32 +50,10 @@ def test_strict_json_has_no_nan_and_no_foreign_types(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "x.json").read_text())["nan"] is None
 
 
-def test_an_output_folder_is_made_with_its_parents(tmp_path: Path) -> None:
-    path = tmp_path / "a" / "b"
-    assert prepare_output_dir(path) == path
-    assert prepare_output_dir(path) == path
-    assert not list(path.iterdir())
-
-
-def test_an_output_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "model.pkl").touch()
-    with pytest.raises(InputError, match=r"found 'model\.pkl' in it"):
-        prepare_output_dir(tmp_path)
-    assert prepare_output_dir(tmp_path, keep=("model.pkl",)) == tmp_path
-
-
-def test_a_file_in_place_of_the_output_folder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="expected a folder, found a file"):
-        prepare_output_dir(tmp_path / "file")
-    with pytest.raises(InputError, match="cannot write there"):
-        prepare_output_dir(tmp_path / "file" / "below")
-
-
-def test_an_output_folder_that_cannot_be_written_is_refused() -> None:
-    # A file system that nobody can write to, root included.
-    with pytest.raises(InputError, match="cannot write there"):
-        prepare_output_dir(Path("/proc/fl-saliency"))
+def test_the_sha256_of_a_file_is_that_of_its_bytes(tmp_path: Path) -> None:
+    (tmp_path / "abc").write_bytes(b"abc")
+    # FIPS 180-2, appendix B.1
+    assert file_sha256(tmp_path / "abc").startswith("ba7816bf8f01cfea414140de5dae2223")
 
 
 def test_an_unknown_choice_names_the_nearest_or_all() -> None:

@@ -79,7 +79,7 @@ def test_scores_go_to_the_run_directory_and_equal_the_original(
     assert found["network"] == "cnn_daqn"
 
     assert main(arguments(run)) == 2  # the second time nothing is overwritten
-    assert "saliency.pkl exists; move it away or give another --output-dir" in error_of(capsys)
+    assert "saliency.pkl exists; add --overwrite to replace" in error_of(capsys)
 
 
 def test_a_broken_trial_is_one_line_and_status_1(

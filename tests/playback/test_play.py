@@ -1,5 +1,6 @@
 """Playback: fixed quotas, the order of events, and what the pictures show."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from fl_saliency.base import EpisodeRecord, PolicyStep
 from fl_saliency.envs.protocol import resolve_protocol
 from fl_saliency.envs.vector import AtariVectorEnv
-from fl_saliency.playback.play import PlayStep, play
+from fl_saliency.playback.play import BetweenSteps, PlayStep, play
 
 
 class NoopAgent:
@@ -79,8 +80,10 @@ def test_a_step_comes_before_the_games_it_ends() -> None:
     events = list(play(NoopAgent(), StubEnv(), 1))  # type: ignore[arg-type]
     assert isinstance(events[0], PlayStep)
     first_game = next(i for i, event in enumerate(events) if isinstance(event, EpisodeRecord))
-    assert first_game == 5
-    assert isinstance(events[-1], EpisodeRecord)
+    kinds = [type(event) for event in events[:first_game]]
+    assert kinds == [PlayStep, BetweenSteps] * 4 + [PlayStep]
+    assert isinstance(events[-1], BetweenSteps)
+    assert events[-1].finished.tolist() == [1, 1]
 
 
 def test_the_first_picture_is_the_one_after_the_reset_and_each_is_what_the_agent_saw() -> None:
@@ -95,13 +98,36 @@ def test_the_first_picture_is_the_one_after_the_reset_and_each_is_what_the_agent
         np.testing.assert_array_equal(step.observations, first)
         np.testing.assert_array_equal(step.screens, screen)
         newest = step.observations[..., -1].copy()
-        later = next(events)
+        between, later = next(events), next(events)
+        assert isinstance(between, BetweenSteps)
         assert isinstance(later, PlayStep)
         np.testing.assert_array_equal(later.observations[..., -2], newest)
-        rest = list(events)
-    assert isinstance(rest[-1], EpisodeRecord)
-    assert rest[-1].end == "truncated"
-    assert rest[-1].frames == 200
+        games = [event for event in events if isinstance(event, EpisodeRecord)]
+    assert [(game.end, game.frames) for game in games] == [("truncated", 200)]
+
+
+def test_games_go_on_where_they_were() -> None:
+    protocol = resolve_protocol("BreakoutNoFrameskip-v4")
+
+    def make() -> AtariVectorEnv:
+        return AtariVectorEnv(protocol, 2, 3, workers=0, max_episode_frames=300)
+
+    with make() as env:
+        whole = [event for event in play(NoopAgent(), env, 2) if isinstance(event, EpisodeRecord)]
+    with make() as env:
+        events = iter(play(NoopAgent(), env, 2))
+        begun = [next(events) for _ in range(231)]
+        while not isinstance(begun[-1], BetweenSteps):
+            begun.append(next(events))
+        states = env.get_states()
+    with make() as env:
+        env.set_states(states)
+        rest = play(NoopAgent(), env, 2, finished=begun[-1].finished)
+        games = [event for event in (*begun, *rest) if isinstance(event, EpisodeRecord)]
+    assert [replace(game, time=0.0) for game in games] == [
+        replace(game, time=0.0) for game in whole
+    ]
+    assert len(whole) == 4
 
 
 def test_a_cap_of_a_few_frames_does_not_break_the_quota() -> None:
