@@ -81,6 +81,10 @@ def import_extra(modules: Iterable[str]) -> None:
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
     for module in modules:
+        if not all(part.isidentifier() for part in module.split(".")):
+            raise InputError(
+                f"--extra-import {module!r}: expected the name of a module, such as my_nets"
+            )
         try:
             importlib.import_module(module)
         except InputError:
