@@ -91,7 +91,7 @@ _FORMS: tuple[tuple[str, Callable[[re.Match[str], _Parts], str]], ...] = (
     (rf"Error parsing {_FLAG}: .*?\[(?P<value>'.*?')\]\.?(?: Got errors: .*)?", _wrong_value),
     (
         rf"invalid choice '(?P<value>.*)' for argument '{_FLAG}'. "
-        r"Expected one of \((?P<choices>.*)\).",
+        r"Expected one of \((?P<choices>.*)\) ?.",
         _wrong_choice,
     ),
     (rf"Missing value for argument '{_FLAG}'.*", _no_value),
