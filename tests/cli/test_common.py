@@ -175,6 +175,48 @@ def test_a_full_disk_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == expected
 
 
+def test_a_strangers_text_stays_on_one_line_and_cannot_steer_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(settings: Settings) -> int:
+        raise InputError("model \x1b[2J\n\u202eé")
+
+    assert run("--count", "1", job=fail) == 2
+    assert capsys.readouterr().err == "tester: error: model \\x1b[2J\\n\\u202eé\n"
+
+
+def test_too_little_memory_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(settings: Settings) -> int:
+        raise MemoryError("Unable to allocate 50.1 PiB")
+
+    assert run("--count", "1", job=fail) == 1
+    assert capsys.readouterr().err == (
+        "tester: error: not enough memory (Unable to allocate 50.1 PiB)\n"
+    )
+
+
+def test_too_little_memory_of_the_accelerator_is_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(settings: Settings) -> int:
+        import tensorflow as tf
+
+        raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating\na tensor")
+
+    assert run("--count", "1", job=fail) == 1
+    line, *rest = capsys.readouterr().err.splitlines()
+    assert line.startswith("tester: error: not enough memory (OOM when allocating")
+    assert rest == []
+
+
+def test_a_path_that_is_too_long_is_wrong_input(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(settings: Settings) -> int:
+        return Path("x" * 300).stat().st_size
+
+    assert run("--count", "1", job=fail) == 2
+    assert capsys.readouterr().err == f"tester: error: {'x' * 300}: File name too long\n"
+
+
 def test_fls_speaks_under_its_own_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--nonsense"]) == 2
     assert capsys.readouterr().err.startswith("fls train: error: ")

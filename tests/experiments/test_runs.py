@@ -1,13 +1,21 @@
 """Run directories: their layout, and a config.json that is right or refused with one line."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fl_saliency.errors import FileFormatError, InputError
-from fl_saliency.experiments.runs import RunDir, game_name, read_config, run_path, write_config
+from fl_saliency.experiments.runs import (
+    MAX_CONFIG_BYTES,
+    RunDir,
+    game_name,
+    read_config,
+    run_path,
+    write_config,
+)
 
 EXAMPLE = Path(__file__).parents[1] / "golden" / "train_example"
 
@@ -104,6 +112,17 @@ def test_a_wrong_config_is_one_line(tmp_path: Path, text: str, words: str) -> No
 def test_a_config_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(FileFormatError, match="not JSON text"):
+        read_config(tmp_path)
+
+
+def test_what_is_no_plain_file_or_far_too_long_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    os.mkfifo(path)
+    with pytest.raises(FileFormatError, match="expected a file, found a folder or a device"):
+        read_config(tmp_path)
+    path.unlink()
+    path.write_text(" " * (MAX_CONFIG_BYTES + 1))
+    with pytest.raises(FileFormatError, match="1048577 bytes, more than the 1048576"):
         read_config(tmp_path)
 
 
