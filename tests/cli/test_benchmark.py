@@ -4,11 +4,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import joblib
 import numpy as np
 import pytest
 
+from fl_saliency.atari_head import benchmark
 from fl_saliency.cli.benchmark import main
 from tests.atari_head.gaze_fakes import TRIALS, golden_metrics
 from tests.golden.weights import golden_weights
@@ -176,3 +178,46 @@ def test_help_does_not_import_tensorflow() -> None:
     assert done.returncode == 0, done.stderr
     for flag in ("--experiment-dir", "--atari-head-dir", "--gaze-alignment", "--processed-obs"):
         assert flag in done.stdout
+
+
+def test_an_interrupted_benchmark_goes_on_with_the_trials_that_are_left(
+    run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    assert main(arguments(run, "--output-dir", str(whole))) == 0
+    score = benchmark.score_trial
+
+    def interrupted(agent: Any, trial: Any, *more: Any, **named: Any) -> Any:
+        if trial.ref.number == 9903:
+            raise KeyboardInterrupt
+        return score(agent, trial, *more, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(benchmark, "score_trial", interrupted)
+        assert main(arguments(run, "--output-dir", str(out))) == 130
+    assert names(out) == ["saliency.partial"]
+    capsys.readouterr()
+
+    assert main(arguments(run, "--output-dir", str(out), "--processed-obs")) == 2
+    assert "an unfinished benchmark with other settings; add --overwrite" in capsys.readouterr().err
+
+    scored = []
+    monkeypatch.setattr(
+        benchmark,
+        "score_trial",
+        lambda agent, trial, *more, **named: (
+            scored.append(trial.ref.number) or score(agent, trial, *more, **named)
+        ),
+    )
+    assert main(arguments(run, "--output-dir", str(out))) == 0
+    assert "goes on with an unfinished benchmark: 1 trials are scored" in capsys.readouterr().out
+    assert scored == [9903]
+    assert names(out) == FILES
+    for name in FILES:
+        assert (out / name).read_bytes() == (whole / name).read_bytes(), name
+
+    assert main(arguments(run, "--output-dir", str(out), "--overwrite")) == 0
+    assert scored == [9903, 9901, 9903]

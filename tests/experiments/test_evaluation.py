@@ -86,7 +86,7 @@ def test_results_go_into_the_run_directory_once(
     assert evaluate(run, None) == 0
     before = (run / "results.json").read_bytes()
     assert evaluate(run, None) == 2
-    assert "results.json exists; move it away" in capsys.readouterr().err
+    assert "results.json exists; add --overwrite" in capsys.readouterr().err
     assert (run / "results.json").read_bytes() == before
 
 
@@ -240,4 +240,5 @@ def test_scores_stay_when_no_video_can_be_made(
         "results.json",
         "results.png",
         "eval.pkl",
+        "evaluation.partial",  # the frames: to run it again makes the video
     }

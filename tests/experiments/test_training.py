@@ -33,6 +33,11 @@ def test_a_run_leaves_every_file_of_its_folder(finished: Path) -> None:
     events = {name for name in files if name.startswith("tb/events.out.tfevents.")}
     assert len(events) == 1
     assert files - events == {
+        *(
+            f"checkpoints/{update}/{name}"
+            for update in ("00000000", "00000010")
+            for name in ("arrays.safetensors", "state.json", "checksums.json")
+        ),
         "config.json",
         "curve.png",
         "model.pkl",

@@ -50,6 +50,7 @@ class TrainerState:
         for group in _GROUPS:
             arrays |= {f"{group}/{name}": array for name, array in getattr(self, group).items()}
         state = {
+            "variables": list(self.weights),  # in the order of model.pkl; arrays have none
             "games": games,
             "random": dict(self.random),
             "recent": [asdict(episode) for episode in self.recent],
@@ -64,7 +65,7 @@ class TrainerState:
             state = snapshot.state
             return cls(
                 update=snapshot.index,
-                **{group: _group(snapshot, group) for group in _GROUPS},
+                **{group: _group(snapshot, group, state["variables"]) for group in _GROUPS},
                 adam_powers=snapshot.arrays["adam_powers"],
                 games=games_from_arrays(snapshot.arrays, state["games"], num_actions),
                 random=state["random"],
@@ -78,10 +79,5 @@ class TrainerState:
 _GROUPS = ("weights", "adam_m", "adam_v")
 
 
-def _group(snapshot: Snapshot, group: str) -> Any:
-    head = f"{group}/"
-    return {
-        name.removeprefix(head): array
-        for name, array in snapshot.arrays.items()
-        if name.startswith(head)
-    }
+def _group(snapshot: Snapshot, group: str, variables: Sequence[str]) -> Any:
+    return {name: snapshot.arrays[f"{group}/{name}"] for name in variables}
