@@ -4,13 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fl_saliency.atari_head import labels as labels_module
 from fl_saliency.atari_head.labels import Labels, frame_number, read_labels
 from fl_saliency.errors import FileFormatError
 from tests.atari_head.makers import HEADER, label_row, label_text
+from tests.fuzz import damaged, fuzz
 
 SHOWN = Path("7_RZ_42.txt")
 
@@ -176,7 +177,7 @@ ROW_PARTS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@fuzz(300)
 @given(text=st.one_of(st.lists(ROW_PARTS, max_size=60).map("".join), st.text(max_size=200)))
 def test_any_text_is_read_or_refused(text):
     try:
@@ -190,7 +191,22 @@ def test_any_text_is_read_or_refused(text):
         assert np.isfinite(row.gaze).all()
 
 
-@settings(max_examples=200, deadline=None)
+VALID = label_text(
+    [label_row(n, gaze) for n, gaze in enumerate(["1.25,2.5", "null", "-21.0,419.0,159.99,0.0"], 1)]
+    + [label_row(n) for n in range(4, 60)]
+).encode()
+
+
+@fuzz(400)
+@given(data=damaged(VALID))
+def test_a_damaged_file_is_read_or_refused(data):
+    with contextlib.suppress(FileFormatError):
+        found = parse(data)
+        assert all(number >= 0 for number in found.rows)
+        assert all(np.isfinite(row.gaze).all() for row in found.rows.values())
+
+
+@fuzz(200)
 @given(data=st.binary(max_size=300))
 def test_any_bytes_are_read_or_refused(data):
     with contextlib.suppress(FileFormatError):
@@ -200,6 +216,7 @@ def test_any_bytes_are_read_or_refused(data):
 numbers = st.integers(-3000, 42000).map(lambda n: n / 100)
 
 
+@fuzz(100)
 @given(
     rows=st.dictionaries(
         st.integers(1, 99999), st.lists(st.tuples(numbers, numbers), max_size=5), min_size=1

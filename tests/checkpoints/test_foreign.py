@@ -13,13 +13,14 @@ from typing import Any
 import joblib
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fl_saliency.checkpoints import foreign
 from fl_saliency.checkpoints.foreign import load_foreign
 from fl_saliency.checkpoints.pickles import RefusedPickleError, read_plain_pickle
 from fl_saliency.errors import FileFormatError
+from tests.fuzz import damaged, fuzz
 
 DATA = Path(__file__).parent / "data"
 ORIGINAL = Path(__file__).parents[1] / "golden" / "original_run" / "model.pkl"
@@ -321,7 +322,7 @@ def test_wrapped_arrays_of_the_tests_are_well_formed(tmp_path: Path) -> None:
     assert_same(load_foreign(path), np.zeros(2, "f4"))
 
 
-@settings(max_examples=80, deadline=None)
+@fuzz(150)
 @given(st.binary(max_size=80))
 def test_any_bytes_load_or_are_refused(noise: bytes) -> None:
     for content in (PROTO + noise, b"\x80\x04" + noise):
@@ -329,11 +330,26 @@ def test_any_bytes_load_or_are_refused(noise: bytes) -> None:
             read_plain_pickle(content)
 
 
-@settings(max_examples=80, deadline=None)
-@given(st.data())
-def test_a_file_with_changed_bytes_loads_or_is_refused(data: st.DataObject) -> None:
-    content = bytearray((DATA / "joblib_0_13.pkl").read_bytes())
-    for _ in range(data.draw(st.integers(1, 4))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    with contextlib.suppress(RefusedPickleError):
-        read_plain_pickle(bytes(content))
+@pytest.mark.parametrize(
+    "name", ["joblib_0_13.pkl", "joblib_0_13_list.pkl", "joblib_0_13_zlib.pkl", "pickle_3.pkl"]
+)
+@fuzz(150)
+@given(data=st.data())
+def test_a_damaged_file_loads_or_is_refused(tmp_path: Path, name: str, data: st.DataObject) -> None:
+    path = tmp_path / "model.pkl"
+    path.write_bytes(data.draw(damaged((DATA / name).read_bytes(), most=6)))
+    with contextlib.suppress(FileFormatError):
+        load_foreign(path)
+
+
+@pytest.mark.parametrize("compress", [0, 3, ("gzip", 3), ("bz2", 3), ("xz", 3), ("lzma", 3)])
+@fuzz(60)
+@given(data=st.data())
+def test_a_damaged_file_of_todays_joblib_loads_or_is_refused(
+    tmp_path: Path, compress: Any, data: st.DataObject
+) -> None:
+    path = tmp_path / "model.pkl"
+    joblib.dump(VALUES, path, compress=compress)
+    path.write_bytes(data.draw(damaged(path.read_bytes())))
+    with contextlib.suppress(FileFormatError):
+        load_foreign(path)

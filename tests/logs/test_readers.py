@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fl_saliency.errors import FileFormatError
@@ -19,6 +19,7 @@ from fl_saliency.logs.readers import (
     read_tensorboard,
 )
 from fl_saliency.logs.writers import TensorBoardWriter
+from tests.fuzz import damaged, fuzz
 
 ORIGINAL = Path(__file__).parents[1] / "golden" / "original_run"
 EVENTS = next((ORIGINAL / "tb").iterdir())
@@ -184,9 +185,7 @@ READERS: list[tuple[Callable[[Path], Any], list[bytes]]] = [
 
 
 @pytest.mark.parametrize(("read", "words"), READERS)
-@settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@fuzz(80)
 @given(data=st.data())
 def test_whatever_a_file_holds_it_is_read_or_refused(
     tmp_path: Path, read: Callable[[Path], Any], words: list[bytes], data: st.DataObject
@@ -206,16 +205,12 @@ def test_whatever_a_file_holds_it_is_read_or_refused(
         (read_tensorboard, EVENTS),
     ],
 )
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@fuzz(200)
 @given(data=st.data())
-def test_a_changed_byte_is_read_or_refused(
+def test_a_damaged_file_is_read_or_refused(
     tmp_path: Path, read: Callable[[Path], Any], source: Path, data: st.DataObject
 ) -> None:
-    content = bytearray(source.read_bytes())
-    content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     path = tmp_path / "file"
-    path.write_bytes(content)
+    path.write_bytes(data.draw(damaged(source.read_bytes())))
     with contextlib.suppress(FileFormatError):
         read(path)
