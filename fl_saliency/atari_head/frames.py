@@ -104,6 +104,10 @@ class FolderStore:
         """The file of frame `number`; raises FileFormatError for a damaged one."""
         file = self._files[number]
         try:
+            if (size := file.stat().st_size) > TRIAL_LIMITS.member_bytes:
+                raise FileFormatError(
+                    f"{file}: has {size} bytes, more than {TRIAL_LIMITS.member_bytes}"
+                )
             data = file.read_bytes()
         except OSError as error:
             raise FileFormatError(f"{file}: cannot be read ({error.strerror})") from error

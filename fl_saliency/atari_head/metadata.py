@@ -14,6 +14,9 @@ __all__ = ["MetaRow", "read_metadata"]
 
 FILE_NAME = "meta_data.csv"
 
+MAX_BYTES = 2**24
+"""Largest list, in bytes; the data set's own have some 10 kB."""
+
 _FORMS: tuple[dict[str, str], ...] = (
     {
         "game": "GameName",
@@ -66,6 +69,9 @@ def read_metadata(directory: Path) -> list[MetaRow]:
 
 def _text(path: Path) -> str:
     try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise FileFormatError(f"{path}: {size} bytes, more than the {MAX_BYTES} of a list")
         data = path.read_bytes()
     except OSError as error:
         raise FileFormatError(f"{path}: cannot be read ({error.strerror})") from error

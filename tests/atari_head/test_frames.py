@@ -3,6 +3,7 @@ import zlib
 import numpy as np
 import pytest
 
+from fl_saliency.atari_head.archives import TRIAL_LIMITS
 from fl_saliency.atari_head.frames import FolderStore, SpoolStore, decode_png, png_problem
 from fl_saliency.errors import FileFormatError
 from tests.atari_head.makers import frame_files, picture, png, tar_bytes
@@ -69,3 +70,12 @@ def test_a_frame_that_is_there_twice_is_named(tmp_path):
     path.write_bytes(tar_bytes(files))
     with pytest.raises(FileFormatError, match=r"frame 1 is in it twice, as 'b/RZ_42_1.png'"):
         SpoolStore(path, "RZ_42")
+
+
+def test_a_file_beyond_reason_in_a_folder_is_not_read(tmp_path):
+    path = tmp_path / "RZ_42_1.png"
+    with path.open("wb") as file:
+        file.truncate(TRIAL_LIMITS.member_bytes + 1)
+    store = FolderStore(tmp_path, "RZ_42")
+    with pytest.raises(FileFormatError, match=r"RZ_42_1.png: has 1048577 bytes, more than 1048576"):
+        store.png(1)

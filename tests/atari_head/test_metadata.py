@@ -1,5 +1,6 @@
 import pytest
 
+from fl_saliency.atari_head import metadata
 from fl_saliency.atari_head.metadata import MetaRow, read_metadata
 from fl_saliency.errors import FileFormatError, InputError
 from tests.atari_head.makers import FLAT_META, NEW_META
@@ -88,3 +89,9 @@ def test_a_missing_folder_or_file_is_one_line(tmp_path):
 def test_another_file_of_that_name_is_refused(tmp_path, text, found):
     with pytest.raises(FileFormatError, match=found):
         meta(tmp_path, text)
+
+
+def test_a_list_beyond_reason_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(metadata, "MAX_BYTES", 100)
+    with pytest.raises(FileFormatError, match=r"meta_data.csv: 101 bytes, more than the 100"):
+        meta(tmp_path, " " * 101)
