@@ -24,6 +24,7 @@ from fl_saliency.cli.benchmark import PROG, BenchmarkConfig
 from fl_saliency.cli.common import start_tensorflow
 from fl_saliency.envs.protocol import Protocol
 from fl_saliency.errors import InputError, JobError
+from fl_saliency.experiments.configs import config_notes
 from fl_saliency.experiments.runs import RunDir, read_config
 from fl_saliency.folders import ResultsPlace
 from fl_saliency.seeding import check_seed
@@ -51,6 +52,8 @@ def run_benchmark(config: BenchmarkConfig) -> int:
     settings = BenchmarkSettings(
         protocol=protocol, processed=config.processed_obs, alignment=config.gaze_alignment
     )
+    for note in config_notes(config.experiment_dir, read_config(config.experiment_dir)):
+        print(note)
     with place.hold():
         store = TrialStore(place.unfinished, _job(config, settings, provenance))
         print(f"protocol of the model: {protocol.summary()}", flush=True)

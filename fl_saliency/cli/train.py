@@ -13,8 +13,11 @@ from fl_saliency.experiments.runs import RunDir, read_config
 __all__ = ["main"]
 
 _DESCRIPTION = "Train an agent on an Atari game with PPO2, as OpenAI Baselines does."
-_OF_THIS_START = ("resume", "output_dir", "checkpoint_minutes", "env_workers", "progress")
-"""Settings that do not change what a run learns, so that every start may have its own."""
+_OF_THIS_START = (
+    *("resume", "output_dir", "checkpoint_minutes", "env_workers", "progress"),
+    "extra_import",  # never taken from a file: modules are code
+)
+"""Settings that do not change what a run learns, so that every start has its own."""
 
 
 def main(argv: Sequence[str] | None = None, *, prog: str = "train_baselines.py") -> int:
@@ -41,7 +44,7 @@ def _as_begun(config: TrainConfig, words: Sequence[str], prog: str) -> TrainConf
     """The settings that the run in `config`'s folder began with; InputError if `words` differ."""
     directory = config.run_directory
     path = RunDir(directory).config
-    begun = TrainConfig.from_dict(read_config(directory), path)
+    begun = replace(TrainConfig.from_dict(read_config(directory), path), extra_import=())
     given = parse_config(TrainConfig, words, prog=prog, description=_DESCRIPTION, default=begun)
     for field in fields(TrainConfig):
         before, now = getattr(begun, field.name), getattr(given, field.name)

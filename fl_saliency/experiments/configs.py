@@ -12,13 +12,14 @@ from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 from fl_saliency.agents.ppo2.config import PPO2Config, count_updates
 from fl_saliency.envs.protocol import Protocol, resolve_protocol
 from fl_saliency.errors import FileFormatError, InputError
-from fl_saliency.experiments.runs import run_path
+from fl_saliency.experiments.runs import RunDir, run_path
 from fl_saliency.seeding import check_seed
 
 __all__ = [
     "EvaluationConfig",
     "ProtocolFlags",
     "TrainConfig",
+    "config_notes",
     "environment_record",
     "unknown_keys",
 ]
@@ -180,6 +181,16 @@ class EvaluationConfig(ProtocolFlags):
 def unknown_keys(config: Mapping[str, Any]) -> list[str]:
     """The keys of a run's config.json that nothing here knows, sorted."""
     return sorted(config.keys() - {field.name for field in fields(TrainConfig)} - _RECORDS)
+
+
+def config_notes(directory: Path, config: Mapping[str, Any]) -> list[str]:
+    """A line that names the keys in a run's config.json that nothing here knows, if there are any.
+
+    They are no error where a run is only read: its writer may have had more to say.
+    """
+    surplus = ", ".join(map(repr, unknown_keys(config)))
+    path = RunDir(directory).config
+    return [f"note: {path}: keys that are not known here: {surplus}"] if surplus else []
 
 
 _RECORDS = {"protocol", "versions", "git_commit"}

@@ -15,7 +15,7 @@ from fl_saliency.envs.games import game_info
 from fl_saliency.envs.protocol import Protocol, mismatches
 from fl_saliency.envs.vector import AtariVectorEnv
 from fl_saliency.errors import InputError, JobError
-from fl_saliency.experiments.configs import EvaluationConfig
+from fl_saliency.experiments.configs import EvaluationConfig, config_notes
 from fl_saliency.experiments.load import LoadedRun, load_run
 from fl_saliency.experiments.plots import plot_returns
 from fl_saliency.experiments.progress import EvaluationProgress
@@ -74,6 +74,8 @@ def evaluate(
         progress.find(protocol.num_actions)
         stack.callback(progress.tidy)
         announce(protocol.summary())
+        for note in config_notes(config.experiment_dir, run.config):
+            announce(note)
         env = stack.enter_context(_env(config, protocol))
         _go_on(config, run, env, progress, announce)
         recorder = _recorder(config, run, protocol, place.path, progress)

@@ -122,6 +122,16 @@ def test_a_config_of_a_stranger_imports_nothing(tmp_path: Path) -> None:
     assert load_run(run, seed=0).agent.num_actions == 4
 
 
+def test_keys_that_are_not_known_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_run(tmp_path / "run")
+    config = json.loads((run / "config.json").read_text())
+    (run / "config.json").write_text(json.dumps(config | {"gama": 0.9, "gamma": 0.9}))
+    assert evaluate(run, tmp_path / "out") == 0
+    assert "config.json: keys that are not known here: 'gama'\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -323,6 +323,18 @@ def test_a_run_begun_under_another_protocol_is_refused(
     assert "noop_max" in capsys.readouterr().err
 
 
+def test_modules_that_a_config_names_are_not_imported(
+    reference: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = killed(reference, 4, tmp_path)
+    config = (path / "config.json").read_text()
+    (path / "config.json").write_text(
+        config.replace('"extra_import": []', '"extra_import": ["no_such_module"]')
+    )
+    assert "no_such_module" in (path / "config.json").read_text()
+    assert run(path, "--resume") == 0
+
+
 def test_a_config_with_an_unknown_or_wrong_setting_is_refused(
     reference: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
