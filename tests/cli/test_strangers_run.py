@@ -36,17 +36,7 @@ def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return marker
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        pytest.param(
-            "train",
-            marks=pytest.mark.xfail(reason="--resume imports what config.json names", strict=True),
-        ),
-        "run",
-        "benchmark",
-    ],
-)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_modules_that_a_config_names_are_not_imported(command: str, marker: Path) -> None:
     status = main([command, *COMMANDS[command]])
     assert not marker.exists()
