@@ -103,8 +103,10 @@ class ResultsPlace:
 def hold(path: Path) -> Iterator[Path]:
     """Make folder `path` and hold it for this job; InputError if another job does, naming it.
 
-    The hold ends with the process, however that ends (flock); its file is removed at the end.
+    The hold ends with the process, however that ends (flock); its file is removed at the end, and
+    the folder with it if it was made here and stayed empty.
     """
+    is_new = not path.exists()
     prepare_output_dir(path)
     file = _locked(path / LOCK)
     try:
@@ -115,6 +117,9 @@ def hold(path: Path) -> Iterator[Path]:
     finally:
         (path / LOCK).unlink(missing_ok=True)  # while it is held: nobody else can hold this file
         file.close()
+        if is_new:  # a job that failed before it wrote anything leaves nothing
+            with contextlib.suppress(OSError):
+                path.rmdir()
 
 
 def _locked(path: Path) -> TextIO:

@@ -72,7 +72,16 @@ def test_a_folder_is_held_by_one_process_until_it_leaves_or_dies(end: str, tmp_p
     assert lock_owner(tmp_path / "run") is None
     with hold(tmp_path / "run"):
         assert (tmp_path / "run" / LOCK).exists()
-    assert not list((tmp_path / "run").iterdir())
+    assert not (tmp_path / "run" / LOCK).exists()
+
+
+def test_a_folder_that_was_made_and_stayed_empty_goes(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    for name in ("old", "empty", "full"):
+        with hold(tmp_path / name):
+            if name == "full":
+                (tmp_path / name / "result").touch()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["full", "old"]
 
 
 def test_a_lock_is_no_content_of_a_folder(tmp_path: Path) -> None:

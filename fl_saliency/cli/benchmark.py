@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from fl_saliency.atari_head.fixations import Alignment
@@ -42,14 +43,14 @@ def main(argv: Sequence[str] | None = None, *, prog: str = PROG) -> int:
     """Benchmark as `argv` says; returns the exit status, 1 if a trial was broken."""
     return run_command(
         BenchmarkConfig,
-        _benchmark,
+        partial(_benchmark, prog=prog),
         argv,
         prog=prog,
         description="Score an agent's attention against human gaze (Atari-HEAD).",
     )
 
 
-def _benchmark(config: BenchmarkConfig) -> int:
+def _benchmark(config: BenchmarkConfig, *, prog: str) -> int:
     from fl_saliency.cli.benchmark_job import run_benchmark
 
-    return run_benchmark(config)
+    return run_benchmark(config, prog=prog)

@@ -20,8 +20,8 @@ from fl_saliency.atari_head.progress import TrialStore
 from fl_saliency.atari_head.reader import Trial, TrialRef, find_trials
 from fl_saliency.atari_head.report import RESULT_FILES, benchmark_summary, write_report
 from fl_saliency.base import Agent, file_sha256
-from fl_saliency.cli.benchmark import PROG, BenchmarkConfig
-from fl_saliency.cli.common import start_tensorflow
+from fl_saliency.cli.benchmark import BenchmarkConfig
+from fl_saliency.cli.common import printable, start_tensorflow
 from fl_saliency.envs.protocol import Protocol
 from fl_saliency.errors import InputError, JobError
 from fl_saliency.experiments.configs import config_notes
@@ -35,7 +35,7 @@ PARTIAL = "saliency.partial"
 """Folder of an unfinished benchmark."""
 
 
-def run_benchmark(config: BenchmarkConfig) -> int:
+def run_benchmark(config: BenchmarkConfig, *, prog: str) -> int:
     """Score and write; 1 if a trial was broken, else 0. Inputs are checked before anything else."""
     check_seed("--eval-seed", config.eval_seed)
     game = read_config(config.experiment_dir)["env_name"]
@@ -60,7 +60,7 @@ def run_benchmark(config: BenchmarkConfig) -> int:
         results = _score(config, agent, refs, settings, store)
         scores = [result for result in results if isinstance(result, TrialScores)]
         skipped = [result for result in results if isinstance(result, SkippedTrial)]
-        _report_skipped(skipped, config.atari_head_dir)
+        _report_skipped(skipped, config.atari_head_dir, prog)
         if not scores:
             raise JobError(f"none of the {len(refs)} trials could be scored; nothing was written")
         files = write_report(place.path, scores, skipped, settings, provenance)
@@ -161,13 +161,13 @@ def _bars(wanted: bool, trials: int) -> Iterator[Callable[[Trial], Callable[[int
             bars[-1].close()
 
 
-def _report_skipped(skipped: Sequence[SkippedTrial], directory: Path) -> None:
+def _report_skipped(skipped: Sequence[SkippedTrial], directory: Path, prog: str) -> None:
     for trial in skipped:
         if not trial.absent:
-            print(f"{PROG}: skipped: {trial.reason}", file=sys.stderr)
+            print(f"{prog}: skipped: {printable(trial.reason)}", file=sys.stderr)
     if absent := [str(trial.ref.number) for trial in skipped if trial.absent]:
         print(
-            f"{PROG}: note: listed in meta_data.csv, but not in {directory}: {', '.join(absent)}",
+            f"{prog}: note: listed in meta_data.csv, but not in {directory}: {', '.join(absent)}",
             file=sys.stderr,
         )
 

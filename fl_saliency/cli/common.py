@@ -17,6 +17,7 @@ from fl_saliency.errors import FlsError
 __all__ = [
     "INTERRUPTED",
     "parse_config",
+    "printable",
     "run_command",
     "start_tensorflow",
     "terminate_as_interrupt",
@@ -72,9 +73,13 @@ def run_command(
 
 
 def _complain(prog: str, text: str) -> None:
-    """Tell an error on one line of stderr; text of a stranger's file cannot steer the terminal."""
-    printable = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
-    print(f"{prog}: error: {printable}", file=sys.stderr)
+    """Tell an error on one line of stderr."""
+    print(f"{prog}: error: {printable(text)}", file=sys.stderr)
+
+
+def printable(text: str) -> str:
+    """`text` on one line, its control characters escaped: a stranger's cannot steer a terminal."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def _is_out_of_memory(error: Exception) -> bool:

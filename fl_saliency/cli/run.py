@@ -7,6 +7,7 @@ import numpy as np
 
 from fl_saliency.cli.common import run_command, start_tensorflow
 from fl_saliency.experiments.configs import EvaluationConfig
+from fl_saliency.experiments.runs import read_config
 
 __all__ = ["main"]
 
@@ -24,6 +25,8 @@ def main(argv: Sequence[str] | None = None, *, prog: str = "run_baselines.py") -
 
 def _run(config: EvaluationConfig) -> int:
     config.check()
+    read_config(config.experiment_dir)
+    config.place.check()
     start_tensorflow()
     from fl_saliency.experiments.evaluation import evaluate
 

@@ -8,7 +8,7 @@ from functools import partial
 from fl_saliency.cli.common import parse_config, run_command, start_tensorflow
 from fl_saliency.errors import InputError
 from fl_saliency.experiments.configs import TrainConfig
-from fl_saliency.experiments.runs import RunDir, read_config
+from fl_saliency.experiments.runs import RunDir, check_run_directory, read_config
 
 __all__ = ["main"]
 
@@ -32,6 +32,7 @@ def _train(config: TrainConfig, *, words: Sequence[str], prog: str) -> int:
         config = _as_begun(config, words, prog)
     config.check()
     config.protocol(config.env_name)
+    check_run_directory(config.run_directory, resume=config.resume)
     start_tensorflow()
     from fl_saliency.experiments.training import train
 

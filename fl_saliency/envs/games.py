@@ -16,6 +16,7 @@ __all__ = ["GameInfo", "game_info", "game_of", "load_game", "playable_games", "t
 _TWO_PLAYER_ONLY = frozenset({"combat", "joust", "maze_craze", "warlords"})
 
 _ID = re.compile(r"(?P<ale>ALE/)?(?P<title>\w+?)(?P<kind>NoFrameskip|Deterministic)?-v(?P<v>\d+)")
+_LONGEST = 80
 _OWN_SKIP = {"Deterministic": "4 (3 in Space Invaders)", None: "2 to 4, drawn at random,"}
 
 
@@ -49,6 +50,8 @@ def game_of(env_id: str) -> tuple[str, str]:
     Raises InputError for an unknown id, and for one of a known game that skips frames by itself
     or repeats actions: its line names the id to use.
     """
+    if len(env_id) > _LONGEST:
+        raise InputError(f"unknown env id {env_id[:_LONGEST]!r}... ({len(env_id)} characters)")
     match = _ID.fullmatch(env_id)
     games = playable_games()
     if match is None or match["title"] not in games:

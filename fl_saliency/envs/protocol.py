@@ -66,6 +66,10 @@ class Protocol:
         _check_types(self)
         if self.game not in playable_games().values():
             raise unknown_choice("game", self.game, playable_games().values())
+        if game_of(self.env_id)[0] != self.game:
+            raise InputError(
+                f"protocol: env_id {self.env_id!r} and game {self.game!r} name two games"
+            )
         if self.max_pool not in MAX_POOLS:
             raise unknown_choice("max_pool", self.max_pool, MAX_POOLS)
         _check_ranges(self)
@@ -129,17 +133,30 @@ def _check_types(protocol: Protocol) -> None:
             raise InputError(f"protocol: {field.name} {value!r}: expected {wanted}")
 
 
+_RANGES = {
+    "frame_skip": (1, 1000),
+    "noop_max": (0, 10_000),
+    "stall_frames": (1, 2**31 - 1),
+    "stack": (1, 64),
+    "size": (1, 1024),
+}
+"""Lowest and highest values: above, a step would take minutes, an observation all memory."""
+
+
 def _check_ranges(protocol: Protocol) -> None:
-    lowest = {"frame_skip": 1, "noop_max": 0, "stall_frames": 1, "stack": 1, "size": 1}
-    for name, least in lowest.items():
+    for name, (least, most) in _RANGES.items():
         value = getattr(protocol, name)
         if value < least:
             raise InputError(f"protocol: {name} {value}: expected {least} or more")
+        if value > most:
+            raise InputError(f"protocol: {name} {value}: expected at most {most}")
     if protocol.max_frames <= protocol.noop_max:
         raise InputError(
             f"protocol: max_frames {protocol.max_frames}: expected more than noop_max, "
             f"{protocol.noop_max}"
         )
+    if protocol.max_frames >= 2**31:
+        raise InputError(f"protocol: max_frames {protocol.max_frames}: expected less than {2**31}")
     if not 0.0 <= protocol.repeat_action_probability < 1.0:
         raise InputError(
             f"protocol: repeat_action_probability {protocol.repeat_action_probability}: "

@@ -9,13 +9,16 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from fl_saliency.agents.ppo2.config import PPO2Config, count_updates
+from fl_saliency.agents.ppo2.config import MAX_ENVS, PPO2Config, count_updates
 from fl_saliency.envs.protocol import Protocol, resolve_protocol
 from fl_saliency.errors import FileFormatError, InputError
 from fl_saliency.experiments.runs import RunDir, run_path
+from fl_saliency.folders import ResultsPlace
 from fl_saliency.seeding import check_seed
 
 __all__ = [
+    "PARTIAL",
+    "RESULT_FILES",
     "EvaluationConfig",
     "ProtocolFlags",
     "TrainConfig",
@@ -23,6 +26,19 @@ __all__ = [
     "environment_record",
     "unknown_keys",
 ]
+
+
+RESULT_FILES = (
+    "results.json",
+    "eval.pkl",
+    "results.png",
+    "perception.mkv",
+    "perception.mp4",
+    "perception.png",
+)
+"""What an evaluation leaves."""
+PARTIAL = "evaluation.partial"
+"""Folder of an unfinished evaluation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +180,17 @@ class EvaluationConfig(ProtocolFlags):
     """Progress bar (on a terminal only)."""
 
     @property
+    def place(self) -> ResultsPlace:
+        """Where the results go."""
+        return ResultsPlace(
+            self.output_dir or self.experiment_dir,
+            run=self.experiment_dir,
+            names=RESULT_FILES,
+            partial=PARTIAL,
+            overwrite=self.overwrite,
+        )
+
+    @property
     def shows_raw(self) -> bool:
         """Whether the video has the screen in it."""
         return self.raw_obs or (self.video_recorder and not self.processed_obs)
@@ -174,6 +201,8 @@ class EvaluationConfig(ProtocolFlags):
             value = getattr(self, name)
             if value < 1:
                 raise InputError(f"--{name.replace('_', '-')} {value}: expected 1 or more")
+        if self.num_env > MAX_ENVS:
+            raise InputError(f"--num-env {self.num_env}: expected at most {MAX_ENVS}")
         check_seed("--eval-seed", self.eval_seed)
         _check_workers(self.env_workers)
 

@@ -15,28 +15,17 @@ from fl_saliency.envs.games import game_info
 from fl_saliency.envs.protocol import Protocol, mismatches
 from fl_saliency.envs.vector import AtariVectorEnv
 from fl_saliency.errors import InputError, JobError
-from fl_saliency.experiments.configs import EvaluationConfig, config_notes
+from fl_saliency.experiments.configs import PARTIAL, RESULT_FILES, EvaluationConfig, config_notes
 from fl_saliency.experiments.load import LoadedRun, load_run
 from fl_saliency.experiments.plots import plot_returns
 from fl_saliency.experiments.progress import EvaluationProgress
 from fl_saliency.experiments.runs import RunDir
-from fl_saliency.folders import ResultsPlace
 from fl_saliency.networks.registry import import_extra
 from fl_saliency.playback.play import PlayStep, play
 from fl_saliency.render.perception import PerceptionRecorder
 
-__all__ = ["RESULT_FILES", "Evaluation", "evaluate", "results_dict"]
+__all__ = ["PARTIAL", "RESULT_FILES", "Evaluation", "evaluate", "results_dict"]
 
-RESULT_FILES = (
-    "results.json",
-    "eval.pkl",
-    "results.png",
-    "perception.mkv",
-    "perception.mp4",
-    "perception.png",
-)
-PARTIAL = "evaluation.partial"
-"""Folder of an unfinished evaluation."""
 NEWEST = -1
 
 
@@ -58,13 +47,7 @@ def evaluate(
     gives the same results as if it had never stopped.
     """
     config.check()
-    place = ResultsPlace(
-        config.output_dir or config.experiment_dir,
-        run=config.experiment_dir,
-        names=RESULT_FILES,
-        partial=PARTIAL,
-        overwrite=config.overwrite,
-    )
+    place = config.place
     place.check()
     import_extra(config.extra_import)
     run = load_run(config.experiment_dir, seed=config.eval_seed)

@@ -13,7 +13,7 @@ from fl_saliency.networks.policy import OBSERVATION_SHAPE, build_policy, named_v
 from fl_saliency.networks.registry import get_network
 from fl_saliency.seeding import check_seed, stream
 
-__all__ = ["LoadedRun", "load_run"]
+__all__ = ["LoadedRun", "load_run", "trained_protocol"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +36,7 @@ def load_run(directory: Path, *, seed: int) -> LoadedRun:
     """
     check_seed("--eval-seed", seed)
     config = read_config(directory)
-    get_network(config["network"])
-    protocol = _protocol(RunDir(directory).config, config)
+    protocol = trained_protocol(RunDir(directory).config, config)
     path = RunDir(directory).model
     arrays = read_model(path)
     model = build_policy(config["network"], protocol.num_actions)
@@ -48,9 +47,16 @@ def load_run(directory: Path, *, seed: int) -> LoadedRun:
     )
 
 
-def _protocol(path: Path, config: dict[str, Any]) -> Protocol:
-    """The protocol in a config.json; Baselines' own where it has none."""
-    by_name = resolve_protocol(config["env_name"])
+def trained_protocol(path: Path, config: dict[str, Any]) -> Protocol:
+    """The protocol in config.json `path`; Baselines' own where it has none.
+
+    Raises FileFormatError, naming the file, also for a network that is not known.
+    """
+    try:
+        get_network(config["network"])
+        by_name = resolve_protocol(config["env_name"])
+    except InputError as error:
+        raise FileFormatError(f"{path}: {error}") from error
     if not config.get("protocol"):
         return by_name
     try:

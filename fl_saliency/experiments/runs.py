@@ -9,10 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from fl_saliency.base import write_json
+from fl_saliency.checkpoints.snapshots import find_snapshots
 from fl_saliency.errors import FileFormatError, InputError
+from fl_saliency.folders import check_output_dir
 from fl_saliency.logs.readers import monitor_files
 
-__all__ = ["RunDir", "game_name", "read_config", "run_path", "write_config"]
+__all__ = [
+    "RunDir",
+    "check_run_directory",
+    "game_name",
+    "read_config",
+    "run_path",
+    "write_config",
+]
 
 MAX_CONFIG_BYTES = 1 << 20
 """Largest config.json; ours have some 2000 bytes."""
@@ -95,6 +104,18 @@ def run_path(root: Path, env_name: str, network: str, train_seed: int) -> Path:
 def write_config(directory: Path, config: Mapping[str, Any]) -> None:
     """Write `config` as `directory`/config.json: strict JSON, atomically."""
     write_json(RunDir(directory).config, dict(config))
+
+
+def check_run_directory(path: Path, *, resume: bool) -> None:
+    """Raise InputError unless a training run may begin in `path`, or with `resume` go on in it."""
+    checkpoints = RunDir(path).checkpoints
+    if resume and find_snapshots(checkpoints):
+        return
+    # What a run leaves that was killed before its first checkpoint may be begun again.
+    keep = ("config.json", "checkpoints") if resume else ()
+    has_run = checkpoints.exists()
+    hint = "; add --resume to go on with the run in it" if has_run and not resume else ""
+    check_output_dir(path, keep=keep, hint=hint)
 
 
 def read_config(directory: Path) -> dict[str, Any]:

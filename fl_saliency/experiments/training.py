@@ -23,8 +23,8 @@ from fl_saliency.envs.vector import AtariVectorEnv
 from fl_saliency.errors import FileFormatError, InputError, JobError
 from fl_saliency.experiments.configs import TrainConfig, environment_record
 from fl_saliency.experiments.plots import plot_curve
-from fl_saliency.experiments.runs import RunDir, read_config, write_config
-from fl_saliency.folders import check_output_dir, hold
+from fl_saliency.experiments.runs import RunDir, check_run_directory, read_config, write_config
+from fl_saliency.folders import hold
 from fl_saliency.logs.monitor import MonitorWriter
 from fl_saliency.logs.positions import cut_back, log_sizes, sync_logs
 from fl_saliency.logs.writers import Logger
@@ -48,7 +48,7 @@ def train(config: TrainConfig, announce: Announce = lambda text: None) -> RunDir
     get_network(config.network)
     protocol = config.protocol(config.env_name)
     run = RunDir(config.run_directory)
-    _check_directory(run, config)
+    check_run_directory(run.path, resume=config.resume)
     with AtariVectorEnv(
         protocol, config.num_envs, config.train_seed, workers=config.env_workers
     ) as env:
@@ -61,7 +61,8 @@ def train(config: TrainConfig, announce: Announce = lambda text: None) -> RunDir
             precision=config.precision,
         )
         with hold(run.path):
-            _check_directory(run, config)  # again, now that nobody else can write there
+            # Again, now that nobody else can write there.
+            check_run_directory(run.path, resume=config.resume)
             announce(protocol.summary())
             point = _begin(run, config, protocol, trainer, announce)
             if point.state.update < trainer.num_updates:
@@ -78,18 +79,6 @@ class _Point:
     state: TrainerState
     logs: Mapping[str, int]
     """How far the log files had got."""
-
-
-def _check_directory(run: RunDir, config: TrainConfig) -> None:
-    if config.resume and find_snapshots(run.checkpoints):
-        return
-    # What a run leaves that was killed before its first checkpoint may be begun again.
-    keep = ("config.json", "checkpoints") if config.resume else ()
-    check_output_dir(run.path, keep=keep, hint=_hint(run))
-
-
-def _hint(run: RunDir) -> str:
-    return "; add --resume to go on with the run in it" if run.checkpoints.exists() else ""
 
 
 def _begin(

@@ -3,9 +3,15 @@
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from fl_saliency.errors import InputError
 
-__all__ = ["PPO2Config", "count_updates"]
+__all__ = ["MAX_ENVS", "PPO2Config", "count_updates"]
+
+MAX_ENVS = 4096
+"""More would fill any machine (an emulator takes about 10 MB) and mean a typing error."""
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +48,15 @@ class PPO2Config:
     def __post_init__(self) -> None:
         for name in ("num_envs", "num_steps", "num_minibatches", "num_epochs"):
             self._check(name, getattr(self, name) >= 1, "at least 1")
+        self._check("num_envs", self.num_envs <= MAX_ENVS, f"at most {MAX_ENVS}")
         for name in ("gamma", "gae_lambda"):
             self._check(name, 0 <= getattr(self, name) <= 1, "from 0 to 1")
         for name in ("entropy_coef", "value_coef"):
             self._check(name, getattr(self, name) >= 0, "0 or more")
+            self._check(name, getattr(self, name) <= _LARGEST, f"at most {_LARGEST:g}")
         for name in ("max_grad_norm", "learning_rate", "clip_range", "adam_epsilon"):
             self._check(name, getattr(self, name) > 0, "more than 0")
+            self._check(name, getattr(self, name) <= _LARGEST, f"at most {_LARGEST:g}")
         if self.batch_size % self.num_minibatches:
             raise InputError(
                 f"--num-minibatches {self.num_minibatches}: expected a divisor of the batch, "
