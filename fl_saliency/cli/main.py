@@ -15,6 +15,7 @@ COMMANDS = {
     "benchmark": "score an agent's attention against human gaze (Atari-HEAD)",
     "networks": "list the networks with their parameter counts",
     "data": "download and audit Atari-HEAD",
+    "doctor": "check run directories and results: checksums, formats, completeness",
 }
 """Command, which is a module of `fl_saliency.cli` -> its one-line help."""
 
