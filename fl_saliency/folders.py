@@ -27,6 +27,7 @@ __all__ = [
 
 LOCK = ".lock"
 """Name of the file by which a job holds a folder."""
+_LONGEST = 65536
 
 
 def check_output_dir(path: Path, *, keep: Iterable[str] = (), hint: str = "") -> None:
@@ -170,14 +171,19 @@ def _described(text: str) -> str:
         return "a process that has not told its name"
 
 
+def _without_waiting(name: str, flags: int) -> int:
+    """Open a file that may be a pipe without a writer, for which opening would wait."""
+    return os.open(name, flags | os.O_NONBLOCK)
+
+
 def lock_owner(path: Path) -> str | None:
     """Who holds folder `path` now, or None."""
     try:
-        with (path / LOCK).open("r", encoding="utf-8") as file:
+        with open(path / LOCK, encoding="utf-8", opener=_without_waiting) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except OSError:
-                return _described(file.read())
+            except BlockingIOError:
+                return _described(file.read(_LONGEST))
     except OSError:
         return None
     return None

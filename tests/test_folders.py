@@ -84,6 +84,14 @@ def test_a_folder_that_was_made_and_stayed_empty_goes(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["full", "old"]
 
 
+def test_a_lock_that_is_a_pipe_or_a_dead_jobs_is_nobodys(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / LOCK)
+    assert lock_owner(tmp_path) is None
+    (tmp_path / LOCK).unlink()
+    (tmp_path / LOCK).write_text("{}")
+    assert lock_owner(tmp_path) is None
+
+
 def test_a_lock_is_no_content_of_a_folder(tmp_path: Path) -> None:
     with hold(tmp_path / "run"):
         check_output_dir(tmp_path / "run")

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from tqdm import tqdm
 
 from fl_saliency.agents.ppo2.state import TrainerState
 from fl_saliency.agents.ppo2.train import DivergedError, PPO2Trainer, Update
-from fl_saliency.checkpoints.baselines import write_model
+from fl_saliency.checkpoints.baselines import read_model, write_model
 from fl_saliency.checkpoints.snapshots import (
     find_snapshots,
     read_newest,
@@ -22,6 +23,7 @@ from fl_saliency.envs.protocol import Protocol, mismatches
 from fl_saliency.envs.vector import AtariVectorEnv
 from fl_saliency.errors import FileFormatError, InputError, JobError
 from fl_saliency.experiments.configs import TrainConfig, environment_record
+from fl_saliency.experiments.load import trained_protocol
 from fl_saliency.experiments.plots import plot_curve
 from fl_saliency.experiments.runs import RunDir, check_run_directory, read_config, write_config
 from fl_saliency.folders import hold
@@ -67,7 +69,7 @@ def train(config: TrainConfig, announce: Announce = lambda text: None) -> RunDir
             point = _begin(run, config, protocol, trainer, announce)
             if point.state.update < trainer.num_updates:
                 _train(run, config, trainer, point)
-            elif not run.model.exists():  # it was killed in its last moment
+            elif not _is_saved(run, point):  # it was killed in its last moment
                 _save(run, point)
     return run
 
@@ -79,6 +81,19 @@ class _Point:
     state: TrainerState
     logs: Mapping[str, int]
     """How far the log files had got."""
+
+
+def _is_saved(run: RunDir, point: _Point) -> bool:
+    """Whether model and curve are there, and the model is of this moment."""
+    try:
+        model = read_model(run.model)
+    except FileFormatError:
+        return False
+    found = dict(zip(model.names or (), model.arrays, strict=False))
+    weights = point.state.weights
+    return run.curve.exists() and all(
+        name in found and np.array_equal(found[name], weights[name]) for name in weights
+    )
 
 
 def _begin(
@@ -99,7 +114,7 @@ def _begin(
 
 
 def _resume(run: RunDir, protocol: Protocol, trainer: PPO2Trainer, announce: Announce) -> _Point:
-    stored = Protocol.from_dict(read_config(run.path)["protocol"])
+    stored = trained_protocol(run.config, read_config(run.path))
     if differences := mismatches(stored, protocol):
         raise InputError(f"{run.path}: its protocol differs: {'; '.join(differences)}")
     snapshot, damaged = read_newest(run.checkpoints)

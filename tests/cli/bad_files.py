@@ -16,6 +16,7 @@ import joblib
 import numpy as np
 import pytest
 
+from fl_saliency.experiments.configs import TrainConfig
 from tests.atari_head import makers
 from tests.golden.weights import golden_weights
 
@@ -246,3 +247,17 @@ def foreign_download(folder: Path) -> None:
     """`out` holds a meta_data.csv that the server does not have."""
     (folder / "out").mkdir()
     (folder / "out" / "meta_data.csv").write_text("another")
+
+
+def begun_run(**changes: Any) -> Build:
+    """The config.json in `out` of a run that `fls train` began, with `changes`."""
+
+    def build(folder: Path) -> None:
+        config = TrainConfig(
+            network="cnn_daqn", env_workers=0, num_envs=2, num_steps=8, num_timesteps=16
+        )
+        (folder / "out").mkdir()
+        text = json.dumps({**config.as_dict(), **changes})
+        (folder / "out" / "config.json").write_text(text)
+
+    return build

@@ -3,8 +3,9 @@
 `scripts/reliability_table.py` writes it into docs/reliability.md; test_bad_input.py runs every row.
 """
 
+import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.atari_head import makers
@@ -56,6 +57,7 @@ BASE: dict[str, tuple[str, ...]] = {
     "data": (),
     "data atari-head": ("--game", "breakout", "--output-dir", "out", "--record", str(RECORD)),
     "data audit": ("--atari-head-dir", "gaze"),
+    "doctor": (),
 }
 """Words that make each command right, but for what a row changes."""
 
@@ -72,6 +74,7 @@ EXEMPT: dict[tuple[str, str], str] = {
     ("benchmark", "progress"): _SWITCH,
     ("benchmark", "overwrite"): _SWITCH,
     ("networks", "json"): _SWITCH,
+    ("doctor", "directories"): "an argument without a name: the rows of DIR stand for it",
 }
 """(command, field of its config) that needs no row -> why."""
 
@@ -764,6 +767,43 @@ def unknown_commands() -> Iterator[BadInput]:
         yield row(command, "an unknown command", f"unknown command {word!r}; {said}", word)
 
 
+def resume_rows() -> Iterator[BadInput]:
+    """A run that cannot go on, since it is another one or damaged."""
+    said = "--num-steps 16: the run in out began with 8; a run goes on with its own settings (...)"
+    words = ("--resume", "--num-steps", "16")
+    yield row("train", "--resume with another setting", said, *words, files=(made.begun_run(),))
+    for changes, said in (
+        ({"gama": 0.9}, "out/config.json: unknown key 'gama'"),
+        ({"gamma": "high"}, "out/config.json: 'gamma' is 'high', expected a number"),
+        ({"num_envs": 2.5}, "out/config.json: 'num_envs' is 2.5, expected a whole number"),
+        ({"num_envs": True}, "out/config.json: 'num_envs' is True, expected a whole number"),
+        ({"gamma": 2}, "out/config.json: --gamma 2.0: expected from 0 to 1"),
+        ({"lr_schedule": "up"}, "out/config.json: 'lr_schedule' is 'up', expected ..."),
+    ):
+        build = made.begun_run(**changes)
+        wrong = f"--resume, and in config.json {json.dumps(changes)[1:-1]}"
+        yield row("train", wrong, said, "--resume", files=(build,))
+    said = "--output-dir out: expected a new or empty folder, found 'config.json' in it"
+    yield row("train", "a folder with a run", said, files=(made.begun_run(),))
+
+
+def doctor_rows() -> Iterator[BadInput]:
+    yield row("doctor", "no folder named", "DIR: expected at least one run directory")
+    yield row("doctor", "a folder that is not there", "nowhere: no such folder", "nowhere")
+    yield row(
+        "doctor",
+        "a file for a folder",
+        "run/config.json: no such folder",
+        "run/config.json",
+        files=(made.good_run,),
+    )
+    said = "gaze: expected a run directory (config.json, model.pkl) or results (...), found neither"
+    yield row("doctor", "a folder of something else", said, "gaze", files=(made.good_gaze,))
+    yield from choices("doctor", "format", "jsn", "json", "json, text")
+    for item in extra_imports("doctor", made.good_run):
+        yield replace(item, words=("run", *item.words))
+
+
 ROWS: tuple[BadInput, ...] = (
     *unknown_commands(),
     *train_options(),
@@ -773,4 +813,6 @@ ROWS: tuple[BadInput, ...] = (
     *networks_rows(),
     *download_rows(),
     *audit_rows(),
+    *resume_rows(),
+    *doctor_rows(),
 )

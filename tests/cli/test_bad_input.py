@@ -12,6 +12,7 @@ import requests
 
 from fl_saliency.cli.benchmark import BenchmarkConfig
 from fl_saliency.cli.data import AuditConfig, DownloadConfig
+from fl_saliency.cli.doctor import DoctorConfig
 from fl_saliency.cli.main import main
 from fl_saliency.cli.networks import NetworksConfig
 from fl_saliency.experiments.configs import EvaluationConfig, TrainConfig
@@ -25,6 +26,7 @@ CONFIGS = {
     "networks": NetworksConfig,
     "data atari-head": DownloadConfig,
     "data audit": AuditConfig,
+    "doctor": DoctorConfig,
 }
 
 

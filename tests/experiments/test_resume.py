@@ -11,15 +11,18 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fl_saliency.agents.ppo2.learner import PPO2Learner
+from fl_saliency.agents.ppo2.state import TrainerState
 from fl_saliency.checkpoints.snapshots import find_snapshots, read_newest, read_snapshot
 from fl_saliency.cli import train as command
 from fl_saliency.experiments import training
+from fl_saliency.experiments.training import save_model
 from fl_saliency.folders import hold
 from fl_saliency.logs.readers import read_progress
 from scripts.soak import Cycle, differences, finish
@@ -162,6 +165,20 @@ def test_a_finished_run_stays_as_it_is_and_gets_the_model_it_lacks(
     (path / "model.pkl").unlink()
     assert run(path, "--resume") == 0
     assert differences(reference, path) == []
+    # An interrupt's model, if the process died before it wrote the last one.
+    save_model(path / "model.pkl", with_other_weights(path))
+    (path / "curve.png").unlink()
+    assert run(path, "--resume") == 0
+    assert differences(reference, path) == []
+    assert (path / "curve.png").exists()
+
+
+def with_other_weights(path: Path) -> TrainerState:
+    """The state of the last checkpoint with other weights."""
+    snapshot, _ = read_newest(path / "checkpoints")
+    assert snapshot is not None
+    state = TrainerState.from_snapshot(snapshot, num_actions=4)
+    return replace(state, weights={name: array + 1 for name, array in state.weights.items()})
 
 
 def test_without_resume_a_run_is_never_touched(
