@@ -24,6 +24,7 @@ from fl_saliency.logs.textfile import whole_lines
 
 __all__ = [
     "MonitorFile",
+    "event_steps",
     "monitor_files",
     "read_monitor",
     "read_monitors",
@@ -175,6 +176,21 @@ def _scalars(path: Path) -> dict[int, dict[str, float]]:
             row = rows.setdefault(event.step, {"wall_time": event.wall_time})
             row.update((item.tag, item.simple_value) for item in values)
     return rows
+
+
+def event_steps(path: Path) -> tuple[list[int], bool]:
+    """The step of every row of scalars in event file `path`, as they come; is its tail torn?
+
+    Unlike `read_tensorboard` it keeps steps that come twice. The tail is torn if the last record
+    is unfinished.
+    """
+    steps, size = [], 0
+    for number, record in enumerate(_records(path)):
+        size += len(record) + 16  # its length and two checksums
+        event = _event(path, number, record)
+        if any(value.HasField("simple_value") for value in event.summary.value):
+            steps.append(int(event.step))
+    return steps, size < path.stat().st_size
 
 
 def _event(path: Path, number: int, record: bytes) -> Any:

@@ -1,6 +1,7 @@
 """Videos through PyAV: lossless FFV1 in Matroska, and H.264 in MP4 that every browser plays."""
 
 import contextlib
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -10,7 +11,7 @@ from typing import Self, cast
 
 import av
 import numpy as np
-from av.container import OutputContainer
+from av.container import InputContainer, OutputContainer
 from av.video.reformatter import ColorRange, Colorspace, Interpolation, VideoReformatter
 from av.video.stream import VideoStream
 
@@ -71,19 +72,97 @@ def require_encoder(name: str) -> None:
         ) from error
 
 
-def count_frames(path: Path) -> int:
-    """How many pictures the first video stream of `path` holds, by decoding every one.
+class _Complaints:
+    """What FFmpeg says is wrong. Its log is one for all threads, and so are the log's settings."""
 
-    A file that is no video, or breaks off, raises `FileFormatError`.
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._listeners = 0
+        self._settings = contextlib.ExitStack()
+        self._heard: list[tuple[int, str, str]] = []
+
+    @contextlib.contextmanager
+    def listen(self) -> Iterator[list[str]]:
+        """A list that holds, after the context, all complaints meanwhile, of whatever thread."""
+        complaints: list[str] = []
+        with self._lock:
+            if self._listeners == 0:
+                self._start()
+            self._listeners += 1
+            heard, start = self._heard, len(self._heard)
+        try:
+            yield complaints
+        finally:
+            with self._lock:
+                complaints += [message.strip() for _, _, message in heard[start:]]
+                self._listeners -= 1
+                if self._listeners == 0:
+                    self._settings.close()
+
+    def _start(self) -> None:
+        self._settings.callback(av.logging.set_level, av.logging.get_level())
+        self._settings.callback(av.logging.set_skip_repeated, av.logging.get_skip_repeated())
+        av.logging.set_level(av.logging.ERROR)
+        av.logging.set_skip_repeated(False)  # else two files with the same damage complain once
+        capture = av.logging.Capture(local=False)
+        self._heard = self._settings.enter_context(capture)  # type: ignore[arg-type]  # its stub
+
+
+_COMPLAINTS = _Complaints()
+
+
+def count_frames(path: Path) -> int:
+    """How many pictures the video `path` (Matroska or MP4) holds, by decoding every one.
+
+    `FileFormatError` for a file that is no video, breaks off, or has anything in it that its
+    decoder only mends.
     """
     try:
-        with av.open(str(path)) as container:
-            if not container.streams.video:
-                raise FileFormatError(f"{path}: expected a video, found none in the file")
-            container.streams.video[0].thread_type = "AUTO"
-            return sum(1 for _ in container.decode(video=0))
+        _check_container(path)
+        with _COMPLAINTS.listen() as complaints:
+            frames, promised, tolerance = _decode(path)
     except (av.FFmpegError, OSError) as error:
         raise FileFormatError(f"{path}: cannot be decoded ({_reason(error)})") from error
+    if complaints:
+        raise FileFormatError(f"{path}: damaged ({complaints[0]})")
+    if promised - frames > tolerance:
+        raise FileFormatError(f"{path}: breaks off: {frames} frames, its header says {promised}")
+    return frames
+
+
+def _check_container(path: Path) -> None:
+    """FFmpeg goes by content: a playlist under a video's name would have it open other files."""
+    with path.open("rb") as file:
+        head = file.read(64)
+    if not (head.startswith(b"\x1aE\xdf\xa3") and b"matroska" in head) and head[4:8] != b"ftyp":
+        raise FileFormatError(f"{path}: neither Matroska nor MP4")
+
+
+def _decode(path: Path) -> tuple[int, int, int]:
+    """How many frames decode, how many the header promises, and how far that may be off."""
+    with av.open(str(path)) as container:
+        if not container.streams.video:
+            raise FileFormatError(f"{path}: expected a video, found none in the file")
+        stream = container.streams.video[0]
+        promised, tolerance = _promised_frames(container, stream)
+        stream.thread_type = "AUTO"
+        try:
+            frames = sum(1 for _ in container.decode(video=0))
+        finally:
+            # After an error its threads may still run. Freeing the decoder waits for them with
+            # Python's lock, which they need to complain; this waits without it.
+            stream.codec_context.flush_buffers()
+        return frames, promised, tolerance
+
+
+def _promised_frames(container: InputContainer, stream: VideoStream) -> tuple[int, int]:
+    """The number of frames by the header, 0 if that is silent, and how far it may be off."""
+    if stream.frames:
+        return stream.frames, 0
+    if container.duration is None or stream.average_rate is None:
+        return 0, 0
+    # Matroska tells a duration in milliseconds instead, from which the number is nearly known.
+    return round(container.duration * stream.average_rate / av.time_base), 1
 
 
 class VideoWriter:

@@ -13,12 +13,15 @@ import joblib
 import numpy as np
 import pytest
 
+from fl_saliency.atari_head.report import RESULT_FILES
 from fl_saliency.base import EpisodeRecord, write_json
 from fl_saliency.checkpoints.snapshots import Snapshot, read_snapshot, write_snapshot
 from fl_saliency.cli import benchmark, doctor, run, train
+from fl_saliency.cli.benchmark_job import PARTIAL
 from fl_saliency.envs.protocol import resolve_protocol
 from fl_saliency.errors import InputError
 from fl_saliency.experiments.doctor import Finding, examine
+from fl_saliency.experiments.doctor.files import GAZE_FILES, GAZE_PARTIAL
 from fl_saliency.folders import hold
 from tests.atari_head.gaze_fakes import TRIALS
 from tests.helpers import make_run
@@ -62,6 +65,11 @@ def not_ok(path: Path) -> dict[str, tuple[str, str]]:
 def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+
+def test_the_files_of_a_gaze_score_are_those_that_the_benchmark_writes() -> None:
+    assert GAZE_FILES == RESULT_FILES
+    assert GAZE_PARTIAL == PARTIAL
 
 
 # --- what is whole ------------------------------------------------------------------------------
@@ -462,7 +470,8 @@ DAMAGES = [
     of_file("cut", "results.png", "breaks off", cut),
     of_file("missing", "results.png", "missing", Path.unlink),
     of_file("cut", "perception.mkv", "damaged (File ended prematurely)", cut),
-    of_file("cut late", "perception.mkv", "breaks off", lambda path: cut(path, 0.9)),
+    of_file("cut late", "perception.mkv", "damaged (File ended prematurely)", lambda path: (
+        cut(path, 0.9))),
     of_file("flipped", "perception.mkv", "damaged", flip),
     of_file("empty", "perception.mkv", "neither Matroska nor MP4", lambda p: cut(p, 0)),
     of_file("a playlist", "perception.mkv", "neither Matroska nor MP4", lambda path: (
@@ -631,7 +640,7 @@ def test_whatever_fails_is_a_finding(
         raise error
 
     path = make_run(tmp_path / "01")
-    monkeypatch.setattr("fl_saliency.experiments.doctor.read_model", fail)
+    monkeypatch.setattr("fl_saliency.experiments.doctor.run.read_model", fail)
     status, told = not_ok(path)["model.pkl"]
     assert status == "bad"
     assert told.startswith(said)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fl_saliency.errors import FileFormatError
 from fl_saliency.logs.readers import (
+    event_steps,
     monitor_files,
     read_monitor,
     read_monitors,
@@ -135,6 +136,18 @@ def test_an_unfinished_last_event_is_left_out(tmp_path: Path) -> None:
         assert list(read_tensorboard(path).index) == [1, 2]
 
 
+def test_event_steps_are_all_of_a_file_and_tell_a_torn_tail(tmp_path: Path) -> None:
+    content = EVENTS.read_bytes()
+    path = tmp_path / "events.out.tfevents.1"
+    path.write_bytes(content)
+    assert event_steps(path) == ([1, 2, 3], False)
+    path.write_bytes(content[:-3])
+    assert event_steps(path) == ([1, 2], True)
+    first = int.from_bytes(content[:8], "little") + 16  # the file's version, no step
+    path.write_bytes(content + content[first:])
+    assert event_steps(path) == ([1, 2, 3, 1, 2, 3], False)
+
+
 @pytest.mark.parametrize("place", [0, 8, 20, 60, 500, -1])
 def test_a_damaged_event_is_named(tmp_path: Path, place: int) -> None:
     content = bytearray(EVENTS.read_bytes())
@@ -166,6 +179,7 @@ def test_missing_files_and_folders_are_named(tmp_path: Path) -> None:
         lambda: read_monitor(tmp_path / "absent"),
         lambda: read_progress(tmp_path / "absent"),
         lambda: read_tensorboard(tmp_path / "absent"),
+        lambda: event_steps(tmp_path / "absent"),
         lambda: read_progress(tmp_path),
         lambda: read_tensorboard(tmp_path),
         lambda: monitor_files(tmp_path),

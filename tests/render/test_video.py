@@ -1,5 +1,8 @@
 """Video files are whole, countable and true to their pictures, or they are not there."""
 
+import os
+import struct
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import av
@@ -246,3 +249,73 @@ def test_count_frames_refuses_what_is_no_video(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(FileFormatError, match=r"v\.mkv"):
         count_frames(path)
+
+
+@pytest.mark.parametrize(
+    ("codec", "keep", "message"),
+    [
+        ("ffv1", 0.5, r"v\.mkv: damaged \(File ended prematurely\)"),
+        ("ffv1", 0.98, r"v\.mkv: damaged \(File ended prematurely"),
+        ("libx264", 0.5, r"v\.mp4: (damaged|cannot be decoded|breaks off)"),
+        ("libx264", 0.98, r"v\.mp4: (damaged|cannot be decoded|breaks off)"),
+    ],
+)
+def test_count_frames_refuses_a_video_that_breaks_off_each_time(tmp_path, codec, keep, message):
+    path = tmp_path / NAMES[codec]
+    write(path, noise(90, 16, 16), codec)
+    os.truncate(path, int(path.stat().st_size * keep))
+    for _ in range(2):  # FFmpeg's log tells of the same damage twice
+        with pytest.raises(FileFormatError, match=message):
+            count_frames(path)
+
+
+def test_count_frames_refuses_a_video_with_fewer_frames_than_its_header_promises(tmp_path):
+    path = tmp_path / "v.mkv"
+    write(path, noise(30, 8, 8), "ffv1")
+    data = bytearray(path.read_bytes())
+    duration = data.index(b"\x44\x89\x88") + 3  # its id and size; a double, in milliseconds
+    struct.pack_into(">d", data, duration, 2 * struct.unpack_from(">d", data, duration)[0])
+    path.write_bytes(data)
+    with pytest.raises(FileFormatError, match="breaks off: 30 frames, its header says 60"):
+        count_frames(path)
+
+
+@both_codecs
+def test_count_frames_refuses_what_its_decoder_only_mends(tmp_path, codec):
+    path = tmp_path / NAMES[codec]
+    write(path, noise(30, 64, 64), codec)
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 40] = bytes(byte ^ 0x55 for byte in data[middle : middle + 40])
+    path.write_bytes(data)
+    with pytest.raises(FileFormatError, match=r"v\.m..: (damaged|cannot be decoded)"):
+        count_frames(path)
+
+
+def test_count_frames_opens_no_playlist(tmp_path):
+    path = tmp_path / "v.mkv"
+    path.write_text("#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n")
+    with pytest.raises(FileFormatError, match="neither Matroska nor MP4"):
+        count_frames(path)
+
+
+def test_videos_can_be_counted_at_the_same_time(tmp_path):
+    whole = tmp_path / "whole.mkv"
+    write(whole, noise(60, 32, 32), "ffv1")
+    before = av.logging.get_level(), av.logging.get_skip_repeated()
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(count_frames, [whole] * 12)) == {60}
+    assert (av.logging.get_level(), av.logging.get_skip_repeated()) == before
+
+
+@pytest.mark.parametrize("fps", [1, Fraction(15, 2), Fraction(30000, 1001), 60, 144])
+@pytest.mark.parametrize("frames", [1, 2, 3, 100])
+@both_codecs
+def test_a_whole_video_has_the_frames_that_its_header_promises_at_every_rate(
+    tmp_path, codec, frames, fps
+):
+    path = tmp_path / NAMES[codec]
+    with VideoWriter(path, 16, 16, fps, codec) as writer:
+        for picture in noise(frames, 16, 16):
+            writer.add(picture)
+    assert count_frames(path) == frames
