@@ -37,7 +37,7 @@ from fl_saliency.logs.readers import (
 ROOT = Path(__file__).resolve().parents[1]
 TRAIN = [
     *(sys.executable, str(ROOT / "train_baselines.py"), "--network", "cnn_daqn"),
-    *("--num-envs", "4", "--num-steps", "32", "--env-workers", "2", "--train-seed", "7"),
+    *("--num-envs", "4", "--num-steps", "16", "--env-workers", "2", "--train-seed", "7"),
     *("--checkpoint-minutes", "0.01", "--resume"),
 ]
 TIMES = ["fps", "time_elapsed", "wall_time"]
@@ -183,7 +183,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the moments at which runs end")
     parser.add_argument("--evaluation-steps", type=int, default=10_000, help="0: no evaluation")
     arguments = parser.parse_args()
-    steps = arguments.updates * 128
+    steps = arguments.updates * 64
     with tempfile.TemporaryDirectory(prefix="soak-") as name:
         folder = Path(name)
         reference = folder / "reference"
