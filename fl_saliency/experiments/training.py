@@ -123,7 +123,10 @@ def _resume(run: RunDir, protocol: Protocol, trainer: PPO2Trainer, announce: Ann
     if snapshot is None:
         raise FileFormatError(f"{run.checkpoints}: none of its checkpoints is whole")
     state = TrainerState.from_snapshot(snapshot, num_actions=protocol.num_actions)
-    point = _Point(state=state, logs=snapshot.state["logs"])
+    logs = snapshot.state.get("logs")
+    if not isinstance(logs, dict):
+        raise FileFormatError(f"{run.checkpoints}: checkpoint {snapshot.index} knows of no logs")
+    point = _Point(state=state, logs=logs)
     done = f"update {state.update} of {trainer.num_updates}"
     if state.update >= trainer.num_updates:
         announce(f"{run.path}: finished already, with {done}")
