@@ -375,6 +375,6 @@ def test_a_config_with_an_unknown_or_wrong_setting_is_refused(
 def test_a_process_killed_at_random_moments_ends_as_one_that_never_stopped(tmp_path: Path) -> None:
     steps = 8 * 64
     seconds = finish(tmp_path / "reference", steps)
-    cycle = Cycle(tmp_path / "run", steps, seconds, random.Random(0))
+    cycle = Cycle(tmp_path / "run", steps, seconds, random.Random(8))  # one SIGKILL
     cycle.play()
     assert differences(tmp_path / "reference", tmp_path / "run") == []
