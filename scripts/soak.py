@@ -18,9 +18,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 import psutil
@@ -156,10 +158,13 @@ def finish(run: Path, steps: int) -> float:
 
 
 def watch_evaluation(run: Path, folder: Path, steps: int) -> bool:
-    """Evaluate `run` for about `steps` agent steps of 4 envs; tell memory and open files."""
+    """Evaluate `run` for about `steps` agent steps in each of 4 envs; tell memory and open files.
+
+    Compared is a moment after a fifth of the time with one after four fifths.
+    """
     command = [sys.executable, str(ROOT / "run_baselines.py"), "--experiment-dir", str(run)]
     command += ["--num-env", "4", "--evals-per-env", str(steps // 25), "--max-eplen", "100"]
-    command += ["--raw-obs", "--output-dir", str(folder / "eval")]
+    command += ["--output-dir", str(folder / "eval")]
     samples: list[tuple[int, int]] = []
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         watched = psutil.Process(process.pid)
@@ -167,10 +172,10 @@ def watch_evaluation(run: Path, folder: Path, steps: int) -> bool:
             with contextlib.suppress(psutil.Error):
                 samples.append((watched.memory_info().rss >> 20, watched.num_fds()))
             time.sleep(0.5)
-    begin, end = samples[len(samples) // 5], samples[-len(samples) // 5]
+    begin, end = samples[len(samples) // 5], samples[len(samples) * 4 // 5]
     print(
-        f"evaluation of {steps} steps: memory {begin[0]} MiB after a fifth, {end[0]} MiB near the "
-        f"end; open files {begin[1]} and {end[1]}"
+        f"evaluation of {steps} steps: memory {begin[0]} MiB after a fifth, {end[0]} MiB after four "
+        f"fifths; open files {begin[1]} and {end[1]}"
     )
     return process.returncode == 0 and end[0] - begin[0] < 100 and end[1] <= begin[1]
 
@@ -180,6 +185,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cycles", type=int, default=30, help="runs to end and resume")
     parser.add_argument("--updates", type=int, default=40, help="updates of each run")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=joblib.cpu_count(),
+        help="runs side by side",
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the moments at which runs end")
     parser.add_argument("--evaluation-steps", type=int, default=10_000, help="0: no evaluation")
     arguments = parser.parse_args()
@@ -190,17 +201,18 @@ def main() -> int:
         seconds = finish(reference, steps)
         print(f"reference: {arguments.updates} updates in {seconds:.0f} s", flush=True)
         equal = 0
-        for number in range(1, arguments.cycles + 1):
+
+        def play(number: int) -> tuple[list[str], list[str]]:
             rng = random.Random(f"{arguments.seed}/{number}")
             run = folder / f"cycle-{number}"
-            events = Cycle(run, steps, seconds, rng).play()
-            wrong = differences(reference, run)
-            equal += not wrong
-            print(
-                f"cycle {number}: {'; '.join(events)}: "
-                f"{'differs in ' + ', '.join(wrong) if wrong else 'equal'}",
-                flush=True,
-            )
+            return Cycle(run, steps, seconds, rng).play(), differences(reference, run)
+
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            numbers = range(1, arguments.cycles + 1)
+            for number, (events, wrong) in zip(numbers, pool.map(play, numbers), strict=True):
+                equal += not wrong
+                found = f"differs in {', '.join(wrong)}" if wrong else "equal"
+                print(f"cycle {number}: {'; '.join(events)}: {found}", flush=True)
         print(f"{equal} of {arguments.cycles} equal")
         flat = not arguments.evaluation_steps or watch_evaluation(
             reference, folder, arguments.evaluation_steps
