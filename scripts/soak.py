@@ -174,8 +174,8 @@ def watch_evaluation(run: Path, folder: Path, steps: int) -> bool:
             time.sleep(0.5)
     begin, end = samples[len(samples) // 5], samples[len(samples) * 4 // 5]
     print(
-        f"evaluation of {steps} steps: memory {begin[0]} MiB after a fifth, {end[0]} MiB after four "
-        f"fifths; open files {begin[1]} and {end[1]}"
+        f"evaluation of {steps} steps: memory {begin[0]} MiB after a fifth, {end[0]} MiB after "
+        f"four fifths; open files {begin[1]} and {end[1]}"
     )
     return process.returncode == 0 and end[0] - begin[0] < 100 and end[1] <= begin[1]
 
