@@ -27,6 +27,7 @@ __all__ = [
     "atomic_path",
     "file_sha256",
     "strict_json",
+    "umask",
     "write_json",
 ]
 
@@ -127,7 +128,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     partial = Path(name)
     try:
         yield partial
-        partial.chmod(0o666 & ~_umask())
+        partial.chmod(0o666 & ~umask())
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -139,7 +140,8 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _umask() -> int:
+def umask() -> int:
+    """The permissions that new files of this process do not get."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

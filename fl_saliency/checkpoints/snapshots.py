@@ -21,10 +21,12 @@ import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from fl_saliency.base import umask
 from fl_saliency.errors import FileFormatError
 
 __all__ = [
     "Snapshot",
+    "find_leftovers",
     "find_snapshots",
     "read_newest",
     "read_snapshot",
@@ -77,7 +79,7 @@ def write_snapshot(folder: Path, snapshot: Snapshot, *, keep: int = 2) -> Path:
 
 
 def _fill(path: Path, snapshot: Snapshot) -> None:
-    path.chmod(0o777 & ~_umask())
+    path.chmod(0o777 & ~umask())
     plain = {name: np.ascontiguousarray(array) for name, array in snapshot.arrays.items()}
     state = {"version": VERSION, "index": snapshot.index, "state": snapshot.state}
     contents = {
@@ -92,12 +94,6 @@ def _fill(path: Path, snapshot: Snapshot) -> None:
             file.flush()
             os.fsync(file.fileno())
     _sync(path)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _sync(folder: Path) -> None:
@@ -183,7 +179,12 @@ def _damage_of(contents: Mapping[str, bytes]) -> str | None:
     return None
 
 
+def find_leftovers(folder: Path) -> list[Path]:
+    """What a process that was killed while it wrote left in `folder`, sorted by name."""
+    return sorted(folder.glob(f"{_UNFINISHED}*"))
+
+
 def remove_leftovers(folder: Path) -> None:
     """Remove what a process that was killed while it wrote left in `folder`."""
-    for path in folder.glob(f"{_UNFINISHED}*"):
+    for path in find_leftovers(folder):
         shutil.rmtree(path, ignore_errors=True)

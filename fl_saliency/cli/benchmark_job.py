@@ -38,8 +38,8 @@ PARTIAL = "saliency.partial"
 def run_benchmark(config: BenchmarkConfig, *, prog: str) -> int:
     """Score and write; 1 if a trial was broken, else 0. Inputs are checked before anything else."""
     check_seed("--eval-seed", config.eval_seed)
-    game = read_config(config.experiment_dir)["env_name"]
-    refs = _chosen(find_trials(config.atari_head_dir, game), config)
+    of_run = read_config(config.experiment_dir)
+    refs = _chosen(find_trials(config.atari_head_dir, of_run["env_name"]), config)
     place = ResultsPlace(
         config.output_dir or config.experiment_dir,
         run=config.experiment_dir,
@@ -52,7 +52,7 @@ def run_benchmark(config: BenchmarkConfig, *, prog: str) -> int:
     settings = BenchmarkSettings(
         protocol=protocol, processed=config.processed_obs, alignment=config.gaze_alignment
     )
-    for note in config_notes(config.experiment_dir, read_config(config.experiment_dir)):
+    for note in config_notes(config.experiment_dir, of_run):
         print(note)
     with place.hold():
         store = TrialStore(place.unfinished, _job(config, settings, provenance))

@@ -38,8 +38,6 @@ class BadInput:
     """Sets up a Zenodo on this machine; without one, nothing may be asked of the network."""
     alone: bool = False
     """Whether the words in BASE are left out."""
-    bug: str = ""
-    """Why the row fails as yet."""
 
 
 BASE: dict[str, tuple[str, ...]] = {
@@ -289,10 +287,10 @@ def run_directories(command: str, *files: Build) -> Iterator[BadInput]:
 _NOT_FOUND = "not found; a run directory has it, with at least env_name and network"
 
 
-def run_file(command: str, wrong: str, said: str, *builds: Build, bug: str = "") -> BadInput:
+def run_file(command: str, wrong: str, said: str, *builds: Build) -> BadInput:
     """A row about a file of the run directory, all else being right."""
     files = (made.good_run, *builds, *((made.good_gaze,) if command == "benchmark" else ()))
-    return row(command, wrong, said, files=files, bug=bug)
+    return row(command, wrong, said, files=files)
 
 
 def config_texts(command: str) -> Iterator[BadInput]:

@@ -6,7 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from fl_saliency.checkpoints.snapshots import Snapshot, find_snapshots, read_snapshot
+from fl_saliency.checkpoints.snapshots import (
+    Snapshot,
+    find_leftovers,
+    find_snapshots,
+    read_snapshot,
+)
 from fl_saliency.errors import FileFormatError
 from fl_saliency.experiments.doctor.report import Report
 
@@ -82,7 +87,6 @@ def examine_snapshots(report: Report, folder: str) -> list[Snapshot]:
                     if not report.at_work or path.exists():  # its writer drops the older ones
                         raise
         if not report.at_work:
-            for name in names_in(place):
-                if name.startswith(".unfinished-"):
-                    report.note(f"{folder}/{name}", "left by a job that was killed; harmless")
+            for path in find_leftovers(place):
+                report.note(f"{folder}/{path.name}", "left by a job that was killed; harmless")
     return whole
