@@ -65,6 +65,8 @@ def evaluate(
         if recorder is not None:
             stack.enter_context(recorder)
         episodes, failure = _play(config, run, env, recorder, progress)
+        if recorder is not None and failure is None:
+            progress.save(env, run.agent, recorder)  # the video can be made again, if that fails
         # The scores first: they stay even if no video can be made of the frames.
         results = _results(config, run, protocol, differences, episodes)
         files = _write(place.path, results, episodes)

@@ -231,7 +231,7 @@ class _Evil:
         return os.system, (f"touch {self.target}",)
 
 
-def test_scores_stay_when_no_video_can_be_made(
+def test_scores_stay_when_no_video_can_be_made_and_running_it_again_makes_it(
     experiment: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -250,5 +250,9 @@ def test_scores_stay_when_no_video_can_be_made(
         "results.json",
         "results.png",
         "eval.pkl",
-        "evaluation.partial",  # the frames: to run it again makes the video
+        "evaluation.partial",  # the frames
     }
+    monkeypatch.undo()
+    assert evaluate(experiment, tmp_path / "out", "--video-recorder") == 0
+    assert not (tmp_path / "out" / "evaluation.partial").exists()
+    assert frames_of(tmp_path / "out" / "perception.mkv") > 70  # 400 frames, 4 a step
