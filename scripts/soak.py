@@ -160,24 +160,33 @@ def finish(run: Path, steps: int) -> float:
 def watch_evaluation(run: Path, folder: Path, steps: int) -> bool:
     """Evaluate `run` for about `steps` agent steps in each of 4 envs; tell memory and open files.
 
-    Compared is a moment after a fifth of the time with one after four fifths.
+    Compared are the first and the last fifth of the time since the first games were finished: what
+    comes before is the start, in which memory and files have yet to be taken.
     """
     command = [sys.executable, str(ROOT / "run_baselines.py"), "--experiment-dir", str(run)]
     command += ["--num-env", "4", "--evals-per-env", str(steps // 25), "--max-eplen", "100"]
-    command += ["--output-dir", str(folder / "eval")]
+    output = folder / "eval"
     samples: list[tuple[int, int]] = []
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        watched = psutil.Process(process.pid)
-        while process.poll() is None:
+    with subprocess.Popen(
+        [*command, "--output-dir", str(output)], stdout=subprocess.DEVNULL
+    ) as job:
+        watched = psutil.Process(job.pid)
+        while job.poll() is None:
             with contextlib.suppress(psutil.Error):
-                samples.append((watched.memory_info().rss >> 20, watched.num_fds()))
-            time.sleep(0.5)
-    begin, end = samples[len(samples) // 5], samples[len(samples) * 4 // 5]
+                if find_snapshots(output / "evaluation.partial"):
+                    samples.append((watched.memory_info().rss >> 20, watched.num_fds()))
+            time.sleep(0.2)
+    fifth = len(samples) // 5
+    if job.returncode or not fifth:
+        print(f"the evaluation ended with status {job.returncode} after {len(samples)} looks")
+        return False
+    # Medians: a file that is being written when it is looked at is no leak.
+    begin, end = (np.median(part, axis=0) for part in (samples[:fifth], samples[-fifth:]))
     print(
-        f"evaluation of {steps} steps: memory {begin[0]} MiB after a fifth, {end[0]} MiB after "
-        f"four fifths; open files {begin[1]} and {end[1]}"
+        f"evaluation of {steps} steps in each of 4 envs: {begin[0]:.0f} MiB in the first fifth, "
+        f"{end[0]:.0f} MiB in the last; open files {begin[1]:.0f} and {end[1]:.0f}"
     )
-    return process.returncode == 0 and end[0] - begin[0] < 100 and end[1] <= begin[1]
+    return bool(end[0] - begin[0] < 20 and end[1] <= begin[1])
 
 
 def main() -> int:

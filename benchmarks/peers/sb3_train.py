@@ -1,5 +1,6 @@
 """Stable-Baselines3's PPO with NatureCNN and our hyper-parameters; prints steps/s as JSON.
 
+With --monitor-dir every finished game's raw return goes there (files like our monitor files).
 Runs in an environment of its own, with stable-baselines3 and torch installed.
 """
 
@@ -40,9 +41,14 @@ def main() -> None:
     parser.add_argument("--env-name", default="BreakoutNoFrameskip-v4")
     parser.add_argument("--updates", type=int, default=6)
     parser.add_argument("--vector", choices=VECTORS, default="dummy")
+    parser.add_argument("--monitor-dir")
     arguments = parser.parse_args()
     env = make_atari_env(
-        arguments.env_name, n_envs=8, seed=1, vec_env_cls=VECTORS[arguments.vector]
+        arguments.env_name,
+        n_envs=8,
+        seed=1,
+        monitor_dir=arguments.monitor_dir,
+        vec_env_cls=VECTORS[arguments.vector],
     )
     model = PPO(
         "CnnPolicy",
