@@ -1,16 +1,20 @@
 """What all studies share: contenders that run in turn, tables of medians, the machine."""
 
+import contextlib
 import json
 import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from fl_saliency.errors import JobError
 
@@ -85,8 +89,7 @@ def in_turn(
 ) -> tuple[dict[str, list[Mapping[str, Any]]], list[str]]:
     """Run every contender `rounds` times, one after another.
 
-    Returns name -> what each run gave, without the contenders that are UnavailableError, and a line on
-    each of those.
+    Returns name -> what each run gave, and a line on each contender that is not available.
     """
     runs: dict[str, list[Mapping[str, Any]]] = {name: [] for name in contenders}
     skipped: dict[str, str] = {}
@@ -123,20 +126,35 @@ def median(runs: Sequence[Mapping[str, Any]], key: str) -> float:
 
 
 def worker(command: Sequence[str | Path], **environment: str) -> dict[str, Any]:
-    """Run a process whose last line of stdout is JSON; JobError with its last words if it fails."""
-    done = subprocess.run(
-        [str(part) for part in command],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, **environment},
-    )
-    lines = done.stdout.strip().splitlines()
-    if done.returncode or not lines:
-        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        raise JobError(f"{' '.join(map(str, command))}: exit status {done.returncode}: {last}")
+    """Run a process whose last line of stdout is JSON; JobError with its last words if it fails.
+
+    Its figures come with `peak_mib`, the most memory that it and its own processes held together
+    (resident; pages that they share count in each).
+    """
+    words = [str(part) for part in command]
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        environ = {**os.environ, **environment}
+        with subprocess.Popen(words, stdout=out, stderr=err, cwd=ROOT, env=environ) as process:
+            peak = _watch(process)
+        out.seek(0), err.seek(0)
+        lines, complaints = out.read().strip().splitlines(), err.read().strip().splitlines()
+    if process.returncode or not lines:
+        last = (complaints or ["no output"])[-1]
+        raise JobError(f"{' '.join(words)}: exit status {process.returncode}: {last}")
     found: dict[str, Any] = json.loads(lines[-1])
-    return found
+    return {**found, "peak_mib": peak}
+
+
+def _watch(process: subprocess.Popen[bytes], every: float = 0.5) -> float:
+    """Wait for `process`; the most MiB that it and its children held."""
+    watched, peak = psutil.Process(process.pid), 0.0
+    while process.poll() is None:
+        with contextlib.suppress(psutil.Error):
+            family = [watched, *watched.children(recursive=True)]
+            peak = max(peak, sum(member.memory_info().rss for member in family) / 2**20)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(every)
+    return peak
 
 
 def ours(module: str, *arguments: object) -> dict[str, Any]:

@@ -1,0 +1,78 @@
+"""Evaluation: steps/s of all envs together, without and with video, and memory."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.environments import environment
+from benchmarks.harness import Settings, Table, in_turn, median, ours, worker
+
+PEERS = Path(__file__).parents[1] / "peers"
+ORIGINAL = "OpenAI Baselines (TensorFlow 1), 16 envs"
+ENVS = 16
+
+
+def run(settings: Settings) -> list[Table]:
+    """Tables `eval` and `eval_video`."""
+    return [without_video(settings), with_video(settings)]
+
+
+def without_video(settings: Settings) -> Table:
+    steps = settings.pick(1500, 300)
+
+    def original() -> dict[str, Any]:
+        python = environment("baselines", settings.peers)
+        return worker([python, PEERS / "baselines_train.py", "--evaluate", "--steps", steps])
+
+    jobs = {
+        f"{network}, {ENVS} envs": partial(
+            ours, "evaluation", "--network", network, "--num-env", ENVS, "--steps", steps
+        )
+        for network in ("cnn", "cnn_sparse_fls")
+    }
+    if not settings.quick:
+        jobs[ORIGINAL] = original
+    runs, notes = in_turn(jobs, settings.rounds)
+    peer = median(runs[ORIGINAL], "steps_per_s") if ORIGINAL in runs else None
+    rows = []
+    for name, found in runs.items():
+        speed = median(found, "steps_per_s")
+        over = None if peer is None else round(speed / peer, 2)
+        rows.append([name, speed, over, max(run["peak_mib"] for run in found)])
+    return Table(
+        name="eval",
+        title="Evaluation on Breakout without video",
+        columns=["", "steps/s", "over the original", "peak memory, MiB"],
+        rows=rows,
+        notes=notes,
+        figures=runs,
+    )
+
+
+def with_video(settings: Settings) -> Table:
+    """The whole command with both kinds of picture; 4 envs, so many frames each."""
+    frames = settings.pick(20_000, 1_000)
+    jobs = {
+        f"cnn_sparse_fls, 4 envs, screen and input, {frames} frames": partial(
+            ours,
+            "evaluation",
+            *("--network", "cnn_sparse_fls", "--num-env", 4, "--steps", frames, "--video"),
+        )
+    }
+    runs, notes = in_turn(jobs, 1)
+    return Table(
+        name="eval_video",
+        title="Evaluation on Breakout with videos, from the start of the job to the finished files",
+        columns=["", "frames", "steps/s of all envs", "peak memory, MiB"],
+        rows=[
+            [
+                name,
+                found[0]["frames"],
+                median(found, "steps_per_s"),
+                max(run["peak_mib"] for run in found),
+            ]
+            for name, found in runs.items()
+        ],
+        notes=notes,
+        figures=runs,
+    )

@@ -1,0 +1,52 @@
+"""How close the update is to the machine's best matrix product, and the envs to bare ones."""
+
+from functools import partial
+
+from benchmarks.harness import Settings, Table, in_turn, median, ours
+
+
+def run(settings: Settings) -> list[Table]:
+    """Tables `roofline` and `env`."""
+    updates = settings.pick(6, 2)
+    networks = {
+        network: partial(ours, "parts", "--network", network, "--updates", updates)
+        for network in ("cnn", "cnn_sparse_fls")
+    }
+    runs, notes = in_turn(networks, settings.rounds)
+    update = Table(
+        name="roofline",
+        title="The update's arithmetic over the best float32 matrix product (2048 x 2048)",
+        columns=["", "update, GFLOP/s", "product, GFLOP/s", "ratio"],
+        rows=[
+            [
+                name,
+                *(median(found, key) for key in ("update_gflops", "product_gflops")),
+                round(median(found, "update_gflops") / median(found, "product_gflops"), 2),
+            ]
+            for name, found in runs.items()
+        ],
+        notes=notes,
+        figures=runs,
+    )
+    games = {
+        game: partial(ours, "env", "--game", game, "--seconds", settings.pick(20, 5))
+        for game in ("Breakout", "MsPacman")
+    }
+    runs, notes = in_turn(games, settings.rounds)
+    keys = ("env_steps_per_s", "bare_env_steps_per_s")
+    env = Table(
+        name="env",
+        title="Env steps/s inside the rollout over ale-py's bare vector env, 8 envs, 2 threads",
+        columns=["", "ours", "bare", "ratio"],
+        rows=[
+            [
+                game,
+                *(median(found, key) for key in keys),
+                round(median(found, "env_ratio"), 2),
+            ]
+            for game, found in runs.items()
+        ],
+        notes=notes,
+        figures=runs,
+    )
+    return [update, env]
