@@ -1,4 +1,4 @@
-"""A vector of Atari envs with Baselines' rules, played by worker processes in shared memory."""
+"""A vector of Atari envs with Baselines' rules, played by several processes in shared memory."""
 
 import time
 from collections import deque
@@ -56,9 +56,9 @@ class AtariVectorEnv(Closing):
     ) -> None:
         """Make the envs; `reset()` starts them.
 
-        `workers` processes share the envs (default: one a core, at most one an env; 0: none, play
-        in this process). `screens` asks for RGB screens. `max_episode_frames` cuts games that many
-        emulator frames after their no-op start.
+        `workers` processes play beside this one, which takes a share of the envs as long as there
+        are more envs than workers (default: one less than there are cores). `screens` asks for RGB
+        screens. `max_episode_frames` cuts games that many emulator frames after their no-op start.
         """
         _check_arguments(num_envs, workers, max_episode_frames)
         self.protocol = protocol
@@ -78,7 +78,7 @@ class AtariVectorEnv(Closing):
         self._buffers = spec.buffers()
         self._playing = False
         self._pending: deque[range] = deque()
-        count = min(num_envs, _cores() if workers is None else workers)
+        count = min(num_envs, _cores()) - 1 if workers is None else min(num_envs, workers)
         self._groups: list[EnvGroup | WorkerProcess] = []
         try:
             self._start(spec, count)
@@ -87,14 +87,17 @@ class AtariVectorEnv(Closing):
             raise
 
     def _start(self, spec: GroupSpec, workers: int) -> None:
-        if workers == 0:
-            self._groups.append(EnvGroup(spec))
-            return
-        for index in range(workers):
-            # Neighbours go to different workers, so that any slice of the envs keeps all busy.
-            share = replace(spec, envs=tuple(range(index, self.num_envs, workers)))
+        # Neighbours go to different groups, so that any slice of the envs keeps all busy.
+        shares = [
+            replace(spec, envs=tuple(range(index, self.num_envs, workers + 1)))
+            for index in range(workers + 1)
+        ]
+        # To wake another process takes long on some machines: this one had better play than wait.
+        # It takes the last share, the smallest, which is nothing if all envs have their process.
+        self._groups.append(EnvGroup(shares.pop()))
+        for index, share in enumerate(shares):
             self._groups.append(WorkerProcess(share, index))
-        for group in self._groups:
+        for group in self._groups[1:]:
             group.result()
 
     @property

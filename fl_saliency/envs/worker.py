@@ -111,7 +111,7 @@ class EnvGroup:
 
     def __init__(self, spec: GroupSpec) -> None:
         self._buffers = buffers = spec.buffers()
-        self._answers: deque[list[Any]] = deque()
+        self._orders: deque[Order] = deque()
         self._shares: dict[range, list[int]] = {}
         self._games = {
             env: AtariGame(
@@ -126,11 +126,17 @@ class EnvGroup:
         }
 
     def submit(self, order: Order) -> None:
-        """Carry `order` out in those of its envs that are in this group."""
+        """Take note of `order`; it is carried out when its result is asked for."""
+        self._orders.append(order)
+
+    def result(self) -> list[Any]:
+        """Carry out the oldest order, in those of its envs that are in this group.
+
+        Returns the games that ended, or (env, state) of each.
+        """
+        order = self._orders.popleft()
         if order.command == "save":
-            states = [(env, self._games[env].get_state()) for env in self._share(order.envs)]
-            self._answers.append(states)
-            return
+            return [(env, self._games[env].get_state()) for env in self._share(order.envs)]
         play = {"step": self._step, "reset": self._reset, "load": self._load}[order.command]
         ended: list[FinishedGame] = []
         for env in self._share(order.envs):
@@ -138,11 +144,7 @@ class EnvGroup:
                 continue
             play(env, order)
             ended += self._games[env].collect()
-        self._answers.append(ended)
-
-    def result(self) -> list[Any]:
-        """The answer to the oldest order not asked for: games that ended, or (env, state)."""
-        return self._answers.popleft()
+        return ended
 
     def close(self) -> None:
         """Nothing to end."""

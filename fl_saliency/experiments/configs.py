@@ -92,11 +92,11 @@ class TrainConfig(PPO2Config, ProtocolFlags):
     checkpoint_minutes: float = 10.0
     """Minutes between checkpoints; a run that ends or is interrupted writes one in any case."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """Precision of the convolutions; bfloat16 pays on CPUs and GPUs that have it."""
+    """Precision of all but the heads; bfloat16 pays on CPUs and GPUs that have it."""
     extra_import: tuple[str, ...] = ()
     """Modules to import first, whose @register adds networks."""
     env_workers: int | None = None
-    """Processes that play the games; default one a core."""
+    """Processes that play games beside this one; default one less than there are cores."""
     progress: bool = True
     """Progress bar (on a terminal only)."""
 
@@ -175,7 +175,7 @@ class EvaluationConfig(ProtocolFlags):
     allow_protocol_mismatch: bool = False
     """Play under another protocol than the trained one; the results say so."""
     env_workers: int | None = None
-    """Processes that play the games; default one a core."""
+    """Processes that play games beside this one; default one less than there are cores."""
     progress: bool = True
     """Progress bar (on a terminal only)."""
 
