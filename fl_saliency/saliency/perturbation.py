@@ -20,11 +20,14 @@ __all__ = ["BATCH", "BLUR_SIGMA", "SIGMA", "STRIDE", "perturbation_maps", "pertu
 ScoreFn: TypeAlias = Callable[[UInt8Array], FloatArray]
 """Observations uint8 [N, H, W, C] -> scores [N, K] or [N], any N; each row by itself."""
 
+_Change: TypeAlias = tuple[tuple[int, int, int], tuple[slice, slice], FloatArray]
+"""A cell (frame, i, j), the window (rows, columns) its mask changes, and the new grey levels."""
+
 SIGMA = 5.0
 BLUR_SIGMA = 3.0
 STRIDE = 5
 BATCH = 256
-"""Forward passes at a time; the best of 64 to 1024 for the Nature network on 2 cores."""
+"""Forward passes at a time: twice as many are 5 % faster for the Nature network on 2 cores."""
 
 
 def perturbation_scores(
@@ -104,28 +107,29 @@ def _mask(sigma: float, channels: int) -> FloatArray:
     return np.repeat(np.outer(profile, profile)[..., None].astype(np.float32), channels, axis=-1)
 
 
-def _blur_changes(frame: UInt8Array, blur_sigma: float) -> FloatArray:
-    """What blurring adds to `frame` uint8 [H, W, C]: float32 [H, W, C], in grey levels."""
-    levels = frame.astype(np.float32)
+def _blur_changes(levels: FloatArray, blur_sigma: float) -> FloatArray:
+    """What blurring adds to a frame's grey `levels`, both float32 [H, W, C]."""
     # Four sigma to each side and mirrored with the edge pixel: what SciPy's gaussian_filter does.
     blurred = cv2.GaussianBlur(levels, (0, 0), blur_sigma, borderType=cv2.BORDER_REFLECT)
-    return np.asarray(blurred.reshape(frame.shape) - levels)
+    return np.asarray(blurred.reshape(levels.shape) - levels)
 
 
 def _perturbed(
     obs: UInt8Array, mask: FloatArray, blur_sigma: float, stride: int
-) -> Iterator[tuple[tuple[int, int, int], tuple[slice, slice], UInt8Array]]:
-    """Each cell (frame, i, j) whose mask changes anything, the window it changes, and to what."""
+) -> Iterator[_Change]:
+    """The changes of all masks that change anything, frame by frame."""
     height, width = obs.shape[1:3]
     rows, columns = _windows(height, stride, len(mask)), _windows(width, stride, len(mask))
     for number, frame in enumerate(obs):
-        added = _blur_changes(frame, blur_sigma)
+        levels = frame.astype(np.float32)
+        added = _blur_changes(levels, blur_sigma)
         for i, (row, mask_row) in enumerate(rows):
             for j, (column, mask_column) in enumerate(columns):
-                levels = np.rint(added[row, column] * mask[mask_row, mask_column])
-                if levels.any():
-                    levels += frame[row, column]
-                    yield (number, i, j), (row, column), levels.astype(np.uint8)
+                window = added[row, column] * mask[mask_row, mask_column]
+                np.rint(window, out=window)
+                if window.any():
+                    window += levels[row, column]
+                    yield (number, i, j), (row, column), window
 
 
 def _windows(length: int, stride: int, size: int) -> list[tuple[slice, slice]]:
@@ -140,9 +144,7 @@ def _windows(length: int, stride: int, size: int) -> list[tuple[slice, slice]]:
 
 
 def _batches(
-    perturbed: Iterator[tuple[tuple[int, int, int], tuple[slice, slice], UInt8Array]],
-    obs: UInt8Array,
-    batch: int,
+    perturbed: Iterator[_Change], obs: UInt8Array, batch: int
 ) -> Iterator[tuple[UInt8Array, tuple[IntArray, ...]]]:
     """Up to `batch` perturbed observations [N, H, W, C], a view used again, and their cells."""
     images = np.empty((batch, *obs.shape[1:]), np.uint8)
