@@ -1,11 +1,10 @@
-"""The gaze benchmark: time of its metrics, and that its memory does not grow with a trial.
+"""The gaze benchmark: that its memory does not grow with a trial.
 
-python benchmarks/gaze_speed.py [--frames 1000 10000] [--rounds 7]
+python benchmarks/gaze_speed.py [--frames 1000 10000]
 
-First the metrics of one 210x160 frame, in processor milliseconds, in turns with shuffled AUC as a
-loop of scikit-learn's roc_auc_score over the 100 splits. Then whole trials of made-up frames and 50
-gaze samples a frame, read from an archive and scored with cnn_sparse_fls, each in a process of its
-own: peak resident memory, and processor milliseconds per decision (4 frames).
+Whole trials of made-up frames and 50 gaze samples a frame, read from an archive and scored with
+cnn_sparse_fls, each in a process of its own: peak resident memory, and processor milliseconds per
+decision (4 frames). How fast the metrics are is `python -m benchmarks.run metrics`.
 """
 
 import argparse
@@ -20,48 +19,9 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from sklearn.metrics import roc_auc_score
-
-from fl_saliency.metrics.distribution import kl_blurred_fixations_to_map
-from fl_saliency.metrics.fixation import Fixations, nss, shuffled_auc
 
 SHAPE = (210, 160)
 SAMPLES = 50
-
-
-def sklearn_auc(saliency, fixations, others):
-    """What shuffled_auc computes, split by split."""
-    values, counts = saliency.ravel(), others.counts().ravel()
-    positives = values[fixations.pixels]
-    size = (100, positives.size)
-    draws = np.random.RandomState(42).choice(values.size, size, p=counts / counts.sum())
-    labels = np.repeat([1, 0], positives.size)
-    return np.mean([roc_auc_score(labels, np.r_[positives, values[draw]]) for draw in draws])
-
-
-def time_metrics(rounds):
-    for count in (20, 400):
-        rng = np.random.default_rng(0)
-        saliency = rng.random(SHAPE)
-        points, others = (
-            Fixations(SHAPE, rng.integers(0, saliency.size, n)) for n in (count, 10 * count)
-        )
-        jobs = {
-            "shuffled AUC": lambda s=saliency, p=points, o=others: shuffled_auc(s, p, o),
-            "NSS": lambda s=saliency, p=points: nss(s, p),
-            "KL": lambda s=saliency, p=points: kl_blurred_fixations_to_map(p, s, sigma=5),
-            "scikit-learn, split by split": lambda s=saliency, p=points, o=others: sklearn_auc(
-                s, p, o
-            ),
-        }
-        times = {name: [] for name in jobs}
-        for _ in range(rounds):
-            for name, job in jobs.items():
-                started = time.process_time()
-                job()
-                times[name].append(1000 * (time.process_time() - started))
-        figures = ", ".join(f"{name} {np.median(row):.2f} ms" for name, row in times.items())
-        print(f"{count} fixations: {figures}", flush=True)
 
 
 def make_trial(folder, frames):
@@ -109,13 +69,11 @@ def score(folder):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--frames", type=int, nargs="*", default=[1000, 10000])
-    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--score", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.score:
         score(options.score)
         return
-    time_metrics(options.rounds)
     for frames in options.frames:
         with tempfile.TemporaryDirectory() as folder:
             make_trial(Path(folder), frames)
