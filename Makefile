@@ -12,7 +12,7 @@ LOCK := uv pip compile --quiet --universal --fork-strategy fewest --python-versi
 	--no-emit-package streaming-image-env --annotation-style line
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format lock docker-check clean
+.PHONY: help setup demo test bench lint format lock docker-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-20s%s\n", $$1, $$2}'
@@ -21,6 +21,9 @@ setup: $(INSTALLED) ## install everything into .venv
 
 demo: $(INSTALLED) ## train, evaluate and score a small agent; prints where the results are
 	@$(BIN)/python scripts/demo.py
+
+bench: $(INSTALLED) ## measure speed beside the peers, five minutes on an idle machine; to out/bench
+	$(BIN)/python -m benchmarks.run all --quick
 
 # pytest comes last: whoever watches the output reads its closing line.
 test: lint ## lint, types, import contract, tests

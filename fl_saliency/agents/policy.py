@@ -7,14 +7,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from fl_saliency.base import AttentionGeometry, FloatArray, PolicyStep, UInt8Array
+from fl_saliency.base import AttentionGeometry, FloatArray, IntArray, PolicyStep, UInt8Array
 from fl_saliency.errors import InputError
 from fl_saliency.networks.registry import get_network
 
-__all__ = ["PolicyAgent"]
+__all__ = ["PolicyAgent", "sample_actions"]
 
 _OBS = tf.TensorSpec((None, 84, 84, 4), tf.uint8)
-_UNIFORM = tf.TensorSpec((None, None), tf.float32)
 
 
 class PolicyAgent:
@@ -32,14 +31,16 @@ class PolicyAgent:
 
     @cached_property
     def _act(self) -> Any:
-        # Concrete, and called with tensors: half the cost of a call that looks at its arguments.
-        return tf.function(self._sample, input_signature=(_OBS, _UNIFORM)).get_concrete_function()
+        # Concrete, and called with a tensor: half the cost of a call that looks at its arguments.
+        return self._outputs.get_concrete_function()
 
     def act(self, obs: UInt8Array) -> tuple[Any, Any, Any, Any]:
         """actions int64 [B], neglogp [B], values [B] float32 and attention [B, h, w], as arrays."""
         uniform = self.rng.random((len(obs), self.num_actions), dtype=np.float32)
-        outputs = self._act(tf.convert_to_tensor(obs), tf.convert_to_tensor(uniform))
-        return tuple(item.numpy() for item in outputs)
+        logits, values, attention = (item.numpy() for item in self._act(tf.convert_to_tensor(obs)))
+        # Drawn here: on a few numbers, each of TensorFlow's operations takes longer than all of it.
+        actions, neglogp = sample_actions(logits, uniform)
+        return actions, neglogp, values, attention
 
     def step(self, obs: UInt8Array) -> PolicyStep:
         """Sample an action for each of `obs` uint8 [B, 84, 84, 4]."""
@@ -69,9 +70,14 @@ class PolicyAgent:
         logits, values, _, attention = self.model(obs, training=False)
         return logits, values, attention
 
-    def _sample(self, obs: Any, uniform: Any) -> tuple[Any, Any, Any, Any]:
-        logits, values, attention = self._forward(obs)
-        # Gumbel's trick: argmax of logits + Gumbel noise is a draw from the softmax.
-        actions = tf.argmax(logits - tf.math.log(-tf.math.log(uniform)), axis=1)
-        neglogp = -tf.gather(tf.nn.log_softmax(logits), actions, batch_dims=1)
-        return actions, neglogp, values, attention
+
+def sample_actions(logits: FloatArray, uniform: FloatArray) -> tuple[IntArray, FloatArray]:
+    """A draw from the softmax of each row, int64 [B], and -log of its probability, float32 [B].
+
+    By Gumbel's trick: the argmax of logits [B, A] + noise, of `uniform` [B, A] from [0, 1).
+    """
+    with np.errstate(divide="ignore"):  # a 0 is a noise of -inf: never drawn, as it should be
+        actions = np.argmax(logits - np.log(-np.log(uniform)), axis=1)
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    chosen = np.take_along_axis(shifted, actions[:, None], axis=1)[:, 0]
+    return actions, np.log(np.exp(shifted).sum(axis=1)) - chosen

@@ -92,7 +92,7 @@ class TrainConfig(PPO2Config, ProtocolFlags):
     checkpoint_minutes: float = 10.0
     """Minutes between checkpoints; a run that ends or is interrupted writes one in any case."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """Precision of all but the heads; bfloat16 pays on CPUs and GPUs that have it."""
+    """Precision of the convolutions; bfloat16 pays on CPUs and GPUs that have it."""
     extra_import: tuple[str, ...] = ()
     """Modules to import first, whose @register adds networks."""
     env_workers: int | None = None

@@ -72,12 +72,10 @@ def conv(
     return layer(x)
 
 
-def dense(
-    x: Tensor, name: str, units: int, *, activation: str | None = None, dtype: str | None = None
-) -> Tensor:
-    """A fully connected layer with bias, in the compute dtype unless told otherwise."""
+def dense(x: Tensor, name: str, units: int, *, activation: str | None = None) -> Tensor:
+    """A fully connected layer with bias."""
     layer = keras.layers.Dense(
-        units, activation=activation, kernel_initializer="zeros", dtype=dtype, name=name
+        units, activation=activation, kernel_initializer="zeros", dtype="float32", name=name
     )
     return layer(x)
 

@@ -12,7 +12,7 @@ from keras import ops
 
 from fl_saliency.base import FloatArray
 from fl_saliency.errors import InputError, unknown_choice
-from fl_saliency.networks.blocks import Tensor, dense
+from fl_saliency.networks.blocks import dense
 from fl_saliency.networks.registry import get_network
 from fl_saliency.seeding import stream
 
@@ -56,11 +56,7 @@ def build_network(name: str) -> keras.Model:
         attention = ops.reshape(ops.zeros_like(latent[:, :49]), (-1, 7, 7))
     elif len(attention.shape) == 4:
         attention = attention[..., 0]
-    return keras.Model(obs, (_float32(latent), _float32(attention)), name=name)
-
-
-def _float32(tensor: Tensor) -> Tensor:
-    return tensor if tensor.dtype == "float32" else ops.cast(tensor, "float32")
+    return keras.Model(obs, (latent, ops.cast(attention, "float32")), name=name)
 
 
 def build_policy(
@@ -69,7 +65,7 @@ def build_policy(
     """obs uint8 [B, 84, 84, 4] -> (logits [B, A], value [B], latent [B, 512], attention [B, h, w]).
 
     All outputs are float32. With a `seed` the weights are initialised as Baselines does, else they
-    are zero. `precision` bfloat16 computes all but the heads in bfloat16, over float32 weights.
+    are zero. `precision` bfloat16 computes the convolutions in bfloat16 over float32 weights.
     """
     if num_actions < 1:
         raise InputError(f"num_actions {num_actions}: expected at least 1")
@@ -78,8 +74,8 @@ def build_policy(
     with _dtype_policy(_POLICIES[precision]):
         network = build_network(name)
     latent, attention = network.outputs
-    logits = dense(latent, "pi", num_actions, dtype="float32")
-    value = dense(latent, "vf", 1, dtype="float32")[:, 0]
+    logits = dense(latent, "pi", num_actions)
+    value = dense(latent, "vf", 1)[:, 0]
     model = keras.Model(network.input, (logits, value, latent, attention), name=name)
     if seed is not None:
         initialise(model, seed)

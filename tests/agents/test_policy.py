@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fl_saliency.agents.policy import PolicyAgent
+from fl_saliency.agents.policy import PolicyAgent, sample_actions
 from fl_saliency.errors import InputError
 from fl_saliency.networks.policy import build_policy
 
@@ -59,3 +59,15 @@ def test_a_network_without_attention_says_so() -> None:
     assert player.step(observations(1)).attention is None
     with pytest.raises(InputError, match="'cnn' has no built-in attention"):
         player.attention(observations(1))
+
+
+def test_drawn_actions_follow_the_probabilities_and_no_draw_is_of_a_zero() -> None:
+    logits = np.log(np.array([[0.5, 0.3, 0.2]], np.float32)).repeat(20_000, axis=0) + 100
+    uniform = np.random.default_rng(0).random(logits.shape, dtype=np.float32)
+    actions, neglogp = sample_actions(logits, uniform)
+    np.testing.assert_allclose(np.bincount(actions) / len(actions), [0.5, 0.3, 0.2], atol=0.01)
+    expected = -np.log(np.array([0.5, 0.3, 0.2]))[actions]
+    np.testing.assert_allclose(neglogp, expected, atol=1e-5)
+    assert neglogp.dtype == np.float32
+    uniform[:, 0] = 0.0
+    assert 0 not in sample_actions(logits, uniform)[0]
