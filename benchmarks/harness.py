@@ -145,6 +145,14 @@ def worker(command: Sequence[str | Path], **environment: str) -> dict[str, Any]:
     return {**found, "peak_mib": peak}
 
 
+def run_process(command: Sequence[object], **options: Any) -> None:
+    """Run a process to its end; JobError if it fails."""
+    words = [str(part) for part in command]
+    status = subprocess.run(words, cwd=ROOT, **options).returncode
+    if status:
+        raise JobError(f"{' '.join(words)}: exit status {status}")
+
+
 def _watch(process: subprocess.Popen[bytes], every: float = 0.5) -> float:
     """Wait for `process`; the most MiB that it and its children held."""
     watched, peak = psutil.Process(process.pid), 0.0
