@@ -134,6 +134,7 @@ def worker(command: Sequence[str | Path], **environment: str) -> dict[str, Any]:
     words = [str(part) for part in command]
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         environ = {**os.environ, **environment}
+        environ.pop("TF2_BEHAVIOR", None)  # TensorFlow 2 leaves it, and TensorFlow 1 obeys it
         with subprocess.Popen(words, stdout=out, stderr=err, cwd=ROOT, env=environ) as process:
             peak = _watch(process)
         out.seek(0), err.seek(0)
