@@ -8,7 +8,7 @@ from fl_saliency.agents.policy import PolicyAgent
 from fl_saliency.agents.ppo2.config import PPO2Config
 from fl_saliency.agents.ppo2.gae import gae_returns, time_major_to_flat
 from fl_saliency.agents.ppo2.losses import Batch
-from fl_saliency.base import EpisodeRecord
+from fl_saliency.base import BoolArray, EpisodeRecord
 from fl_saliency.envs.vector import AtariVectorEnv
 
 __all__ = ["Rollout", "RolloutRunner", "explained_variance"]
@@ -34,6 +34,11 @@ class RolloutRunner:
         self._dones = np.zeros((steps, envs), np.bool_)
         self._neglogp = np.zeros((steps, envs), np.float32)
         self._values = np.zeros((steps + 1, envs), np.float32)
+
+    @property
+    def dones(self) -> BoolArray:
+        """Where the last rollout ended an episode, bool [T, N]: a view."""
+        return self._dones
 
     def collect(self) -> Rollout:
         """Play one rollout on from where the last one stopped."""
