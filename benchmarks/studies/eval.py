@@ -63,7 +63,7 @@ def with_video(settings: Settings) -> Table:
     return Table(
         name="eval_video",
         title="Evaluation on Breakout with videos, from the start of the job to the finished files",
-        columns=["", "frames", "steps/s of all envs", "peak memory, MiB"],
+        columns=["", "steps of all envs", "steps/s of all envs", "peak memory, MiB"],
         rows=[
             [
                 name,

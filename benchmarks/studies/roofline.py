@@ -7,13 +7,18 @@ from benchmarks.harness import Settings, Table, in_turn, median, ours
 
 def run(settings: Settings) -> list[Table]:
     """Tables `roofline` and `env`."""
+    return [update(settings), env(settings)]
+
+
+def update(settings: Settings) -> Table:
+    """FLOP/s of whole updates."""
     updates = settings.pick(6, 2)
     networks = {
         network: partial(ours, "parts", "--network", network, "--updates", updates)
         for network in ("cnn", "cnn_sparse_fls")
     }
     runs, notes = in_turn(networks, settings.rounds)
-    update = Table(
+    return Table(
         name="roofline",
         title="The update's arithmetic over the best float32 matrix product (2048 x 2048)",
         columns=["", "update, GFLOP/s", "product, GFLOP/s", "ratio"],
@@ -28,13 +33,17 @@ def run(settings: Settings) -> list[Table]:
         notes=notes,
         figures=runs,
     )
+
+
+def env(settings: Settings) -> Table:
+    """Env steps/s."""
     games = {
         game: partial(ours, "env", "--game", game, "--seconds", settings.pick(20, 5))
         for game in ("Breakout", "MsPacman")
     }
     runs, notes = in_turn(games, settings.rounds)
     keys = ("env_steps_per_s", "emulated_steps_per_s", "bare_env_steps_per_s")
-    env = Table(
+    return Table(
         name="env",
         title="Env steps/s inside the rollout over ale-py's bare vector env, 8 envs, 2 threads",
         columns=["", "ours", "ours, hidden steps too", "bare", "ratio", "hidden steps too"],
@@ -49,4 +58,3 @@ def run(settings: Settings) -> list[Table]:
         notes=notes,
         figures=runs,
     )
-    return [update, env]
