@@ -22,7 +22,7 @@ setup: $(INSTALLED) ## install everything into .venv
 demo: $(INSTALLED) ## train, evaluate and score a small agent; prints where the results are
 	@$(BIN)/python scripts/demo.py
 
-bench: $(INSTALLED) ## measure speed beside the peers, five minutes on an idle machine; to out/bench
+bench: $(INSTALLED) ## measure speed beside the peers, under ten minutes on an idle machine; to out/bench
 	$(BIN)/python -m benchmarks.run all --quick
 
 # pytest comes last: whoever watches the output reads its closing line.

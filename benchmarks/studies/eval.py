@@ -51,7 +51,7 @@ def without_video(settings: Settings) -> Table:
 
 def with_video(settings: Settings) -> Table:
     """The whole command with both kinds of picture; 4 envs, so many frames each."""
-    frames = settings.pick(20_000, 1_000)
+    frames = settings.pick(20_000, 300)
     jobs = {
         f"cnn_sparse_fls, 4 envs, screen and input, {frames} frames": partial(
             ours,

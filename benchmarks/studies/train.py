@@ -50,14 +50,14 @@ def contenders(settings: Settings) -> dict[str, Run]:
         found[f"cnn, float32, {MORE_ENVS} envs"] = of_ours("cnn", "float32", MORE_ENVS)
         found[f"cnn, bfloat16, {MORE_ENVS} envs"] = of_ours("cnn", "bfloat16", MORE_ENVS)
     else:
-        for name in (SB3[1], ORIGINAL):
+        for name in (SB3[1], ORIGINAL, "cnn_sparse_fls, bfloat16"):
             del found[name]
     return found
 
 
 def run(settings: Settings) -> list[Table]:
-    """Tables `train` and `parts`."""
-    return [speeds(settings), parts(settings)]
+    """Tables `train` and, unless it is quick (`roofline` has the same figures), `parts`."""
+    return [speeds(settings)] if settings.quick else [speeds(settings), parts(settings)]
 
 
 def speeds(settings: Settings) -> Table:
