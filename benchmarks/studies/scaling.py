@@ -11,7 +11,7 @@ from benchmarks.harness import THIS_PYTHON, Settings, Table, in_turn, median, ou
 def run(settings: Settings) -> list[Table]:
     """Table `scaling`."""
     envs = (4, 8, 16, 32) if not settings.quick else (4, 8)
-    frames = (1000, 2000, 4000, 8000) if not settings.quick else (200, 400)
+    frames = (1600, 3200, 6400, 12800) if not settings.quick else (400, 800)
     trials = (500, 1000, 2000, 4000) if not settings.quick else (100, 200)
     jobs: dict[str, list[tuple[int, Any]]] = {
         "rollout and update, envs": [
