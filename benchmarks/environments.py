@@ -10,8 +10,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from benchmarks.harness import UnavailableError, report
+from benchmarks.harness import ROOT, Settings, UnavailableError, report, worker
 
 MARKER = "complete.txt"
 """In an environment's folder once all is installed: the pip calls that made it."""
@@ -107,6 +108,12 @@ def environment(name: str, folder: Path) -> Path:
         _checked([python, "-m", "pip", "install", "--quiet", *install], peer.no_packages)
     marker.write_text(peer.recipe())
     return python
+
+
+def peer(settings: Settings, name: str, script: str, *arguments: object) -> dict[str, Any]:
+    """Run `script` of benchmarks/peers in peer `name`'s environment; gives its figures."""
+    python = environment(name, settings.peers)
+    return worker([python, ROOT / "benchmarks" / "peers" / script, *map(str, arguments)])
 
 
 def _interpreter(peer: Peer) -> Path:

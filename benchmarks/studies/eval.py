@@ -1,13 +1,10 @@
 """Evaluation: steps/s of all envs together, without and with video, and memory."""
 
 from functools import partial
-from pathlib import Path
-from typing import Any
 
-from benchmarks.environments import environment
-from benchmarks.harness import Settings, Table, in_turn, median, ours, worker
+from benchmarks.environments import peer
+from benchmarks.harness import Settings, Table, in_turn, median, ours
 
-PEERS = Path(__file__).parents[1] / "peers"
 ORIGINAL = "OpenAI Baselines (TensorFlow 1), 16 envs"
 ENVS = 16
 
@@ -20,10 +17,6 @@ def run(settings: Settings) -> list[Table]:
 def without_video(settings: Settings) -> Table:
     steps = settings.pick(1500, 300)
 
-    def original() -> dict[str, Any]:
-        python = environment("baselines", settings.peers)
-        return worker([python, PEERS / "baselines_train.py", "--evaluate", "--steps", steps])
-
     jobs = {
         f"{network}, {ENVS} envs": partial(
             ours, "evaluation", "--network", network, "--num-env", ENVS, "--steps", steps
@@ -31,13 +24,14 @@ def without_video(settings: Settings) -> Table:
         for network in ("cnn", "cnn_sparse_fls")
     }
     if not settings.quick:
-        jobs[ORIGINAL] = original
+        arguments = ("--evaluate", "--steps", steps)
+        jobs[ORIGINAL] = partial(peer, settings, "baselines", "baselines_train.py", *arguments)
     runs, notes = in_turn(jobs, settings.rounds)
-    peer = median(runs[ORIGINAL], "steps_per_s") if ORIGINAL in runs else None
+    original = median(runs[ORIGINAL], "steps_per_s") if ORIGINAL in runs else None
     rows = []
     for name, found in runs.items():
         speed = median(found, "steps_per_s")
-        over = None if peer is None else round(speed / peer, 2)
+        over = None if original is None else round(speed / original, 2)
         rows.append([name, speed, over, max(run["peak_mib"] for run in found)])
     return Table(
         name="eval",

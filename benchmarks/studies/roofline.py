@@ -1,4 +1,4 @@
-"""How close the update is to the machine's best matrix product, and the envs to bare ones."""
+"""Where the time goes, and how close update and envs are to what the machine can do."""
 
 from functools import partial
 
@@ -6,33 +6,46 @@ from benchmarks.harness import Settings, Table, in_turn, median, ours
 
 
 def run(settings: Settings) -> list[Table]:
-    """Tables `roofline` and `env`."""
-    return [update(settings), env(settings)]
+    """Tables `parts`, `roofline` and `env`."""
+    return [*updates(settings), env(settings)]
 
 
-def update(settings: Settings) -> Table:
-    """FLOP/s of whole updates."""
-    updates = settings.pick(6, 2)
-    networks = {
-        network: partial(ours, "parts", "--network", network, "--updates", updates)
+def updates(settings: Settings) -> list[Table]:
+    """Where a timestep's time goes, and FLOP/s of the float32 updates in it."""
+    jobs = {
+        (network, precision): ("--network", network, "--precision", precision)
         for network in ("cnn", "cnn_sparse_fls")
+        for precision in (("float32",) if settings.quick else ("float32", "bfloat16"))
     }
-    runs, notes = in_turn(networks, settings.rounds)
-    return Table(
-        name="roofline",
-        title="The update's arithmetic over the best float32 matrix product (2048 x 2048)",
-        columns=["", "update, GFLOP/s", "product, GFLOP/s", "ratio"],
-        rows=[
-            [
-                name,
-                *(median(found, key) for key in ("update_gflops", "product_gflops")),
-                round(median(found, "update_gflops") / median(found, "product_gflops"), 2),
-            ]
-            for name, found in runs.items()
-        ],
+    count = settings.pick(4, 2)
+    runs, notes = in_turn(
+        {
+            ", ".join(name): partial(ours, "parts", *arguments, "--updates", count)
+            for name, arguments in jobs.items()
+        },
+        settings.rounds,
+    )
+    columns = ("env_us", "inference_us", "update_us", "other_us")
+    parts = Table(
+        name="parts",
+        title="Where a timestep's time goes, microseconds",
+        columns=["", *(name.removesuffix("_us") for name in columns)],
+        rows=[[name, *(median(found, key) for key in columns)] for name, found in runs.items()],
         notes=notes,
         figures=runs,
     )
+    rows = []
+    for name, found in runs.items():
+        speed, best = (median(found, key) for key in ("update_gflops", "product_gflops"))
+        if name.endswith("float32"):
+            rows.append([name, speed, best, round(speed / best, 2)])
+    roofline = Table(
+        name="roofline",
+        title="The update's arithmetic over the best float32 matrix product (2048 x 2048)",
+        columns=["", "update, GFLOP/s", "product, GFLOP/s", "ratio"],
+        rows=rows,
+    )
+    return [parts, roofline]
 
 
 def env(settings: Settings) -> Table:

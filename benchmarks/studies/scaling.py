@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import THIS_PYTHON, Settings, Table, in_turn, median, ours, worker
+from benchmarks.harness import Settings, Table, in_turn, median, ours
 
 
 def run(settings: Settings) -> list[Table]:
@@ -22,8 +22,7 @@ def run(settings: Settings) -> list[Table]:
             for n in frames
         ],
         "gaze score, frames of a trial": [
-            (n, partial(worker, [THIS_PYTHON, "-m", "benchmarks.workers.gaze", "--frames", n]))
-            for n in trials
+            (n, partial(ours, "gaze", "--frames", n)) for n in trials
         ],
     }
     rows, figures = [], {}

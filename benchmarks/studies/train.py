@@ -1,4 +1,4 @@
-"""Training speed: this project's PPO2 beside its peers, and where its time goes.
+"""Training speed: this project's PPO2 beside its peers.
 
 All train on Breakout with 8 envs, 128 steps, 4 minibatches and 4 epochs: whole training runs, logs
 included, the first update (which compiles) left out. What is compared is timesteps per second.
@@ -6,13 +6,11 @@ included, the first update (which compiles) left out. What is compared is timest
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from benchmarks.environments import environment
-from benchmarks.harness import Settings, Table, in_turn, median, ours, worker
+from benchmarks.environments import peer
+from benchmarks.harness import Settings, Table, in_turn, median, ours
 
-PEERS = Path(__file__).parents[1] / "peers"
 SB3 = ("SB3 PPO, DummyVecEnv", "SB3 PPO, SubprocVecEnv")
 CLEANRL, ORIGINAL = "CleanRL's ppo_atari_envpool settings", "OpenAI Baselines PPO2, TensorFlow 1"
 MORE_ENVS = 32
@@ -30,11 +28,7 @@ def contenders(settings: Settings) -> dict[str, Run]:
         return partial(ours, "train", *arguments, "--num-envs", envs, "--updates", few)
 
     def of_peer(name: str, script: str, *arguments: str) -> Run:
-        def run() -> dict[str, Any]:
-            python = environment(name, settings.peers)
-            return worker([python, PEERS / script, *arguments, "--updates", str(updates)])
-
-        return run
+        return partial(peer, settings, name, script, *arguments, "--updates", updates)
 
     found = {
         "cnn, float32": of_ours("cnn", "float32"),
@@ -56,11 +50,7 @@ def contenders(settings: Settings) -> dict[str, Run]:
 
 
 def run(settings: Settings) -> list[Table]:
-    """Tables `train` and, unless it is quick (`roofline` has the same figures), `parts`."""
-    return [speeds(settings)] if settings.quick else [speeds(settings), parts(settings)]
-
-
-def speeds(settings: Settings) -> Table:
+    """Table `train`."""
     runs, notes = in_turn(contenders(settings), settings.rounds)
     medians = {name: median(found, "steps_per_s") for name, found in runs.items()}
     best_sb3 = max((medians[name] for name in SB3 if name in medians), default=None)
@@ -71,10 +61,10 @@ def speeds(settings: Settings) -> Table:
     }
     rows = []
     for name, value in sorted(medians.items(), key=lambda pair: -pair[1]):
-        ratios = [None if peer is None else round(value / peer, 2) for peer in against.values()]
+        ratios = [None if other is None else round(value / other, 2) for other in against.values()]
         memory = [run["peak_mib"] for run in runs[name]]
         rows.append([name, value, *ratios, max(memory)])
-    return Table(
+    table = Table(
         name="train",
         title=f"Training on Breakout, 8 envs unless said; medians of {settings.rounds} rounds",
         columns=["", "steps/s", *(f"over {name}" for name in against), "peak memory, MiB"],
@@ -82,6 +72,7 @@ def speeds(settings: Settings) -> Table:
         notes=[*notes, _versions(runs)],
         figures=runs,
     )
+    return [table]
 
 
 def _versions(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
@@ -91,25 +82,3 @@ def _versions(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
         if name in (*SB3[:1], CLEANRL, ORIGINAL)
     ]
     return f"Peers' versions: {'; '.join(lines)}." if lines else ""
-
-
-def parts(settings: Settings) -> Table:
-    """Microseconds of a timestep in env, inference, update and the rest."""
-    updates = settings.pick(4, 2)
-    jobs = {
-        f"{network}, {precision}": partial(
-            ours, "parts", "--network", network, "--precision", precision, "--updates", updates
-        )
-        for network in ("cnn", "cnn_sparse_fls")
-        for precision in ("float32", "bfloat16")
-    }
-    runs, notes = in_turn(jobs, settings.rounds)
-    columns = ("env_us", "inference_us", "update_us", "other_us")
-    return Table(
-        name="parts",
-        title="Where a timestep's time goes, microseconds",
-        columns=["", *(name.removesuffix("_us") for name in columns)],
-        rows=[[name, *(median(found, key) for key in columns)] for name, found in runs.items()],
-        notes=notes,
-        figures=runs,
-    )

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import resource
 import tempfile
 import time
 from pathlib import Path
@@ -31,7 +32,9 @@ def main() -> None:
         started = time.perf_counter()
         (result,) = score_trials(agent, find_trials(Path(folder), "breakout"), settings)
         seconds = time.perf_counter() - started
-    print(json.dumps({"seconds": seconds, "decisions": len(result.frame_numbers)}))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    found = {"seconds": seconds, "decisions": len(result.frame_numbers), "resident_mib": peak}
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

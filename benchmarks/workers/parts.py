@@ -8,10 +8,8 @@ import argparse
 import json
 import time
 
-import numpy as np
-
 from benchmarks.flops import training_flops
-from benchmarks.workers.probes import BareEnv, Clock, best_product
+from benchmarks.workers.probes import Clock, best_product
 from fl_saliency.cli.common import start_tensorflow
 
 ENVS = 8
@@ -37,8 +35,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, float]:
     protocol = resolve_protocol(f"{arguments.game}NoFrameskip-v4")
     config = PPO2Config(num_envs=ENVS)
     updates = arguments.updates
-    bare = BareEnv(protocol.game, ENVS, 2)
-    bare_speeds, products = [bare.steps_per_s(100)], []
+    products = []
     with AtariVectorEnv(protocol, ENVS, 1, workers=arguments.env_workers) as env:
         trainer = PPO2Trainer(
             arguments.network,
@@ -54,13 +51,11 @@ def measure(arguments: argparse.Namespace) -> dict[str, float]:
         trainer.start()
         rows = trainer.updates()
         next(rows)  # compiles
-        bare_speeds.clear()
         clocks = (step, act, update)
         for clock in clocks:
             clock.seconds = 0.0
         for _ in range(updates):
             products.append(best_product("float32", 1.0))
-            bare_speeds.append(bare.steps_per_s(300))
             started = time.perf_counter()
             next(rows)
             total += time.perf_counter() - started
@@ -76,8 +71,6 @@ def measure(arguments: argparse.Namespace) -> dict[str, float]:
         "other_us": 1e6 * (total / timesteps - sum(per_step.values())),
         "update_gflops": flops / per_step["update"] / 1e9,
         "product_gflops": max(products) / 1e9,
-        "env_steps_per_s": 1 / per_step["env"],
-        "bare_env_steps_per_s": float(np.median(bare_speeds)),
     }
 
 

@@ -27,17 +27,21 @@ class PolicyAgent:
         self.rng = rng
         self.num_actions = int(model.outputs[0].shape[-1])
         self.geometry: AttentionGeometry | None = get_network(model.name).geometry
-        self._outputs = tf.function(self._forward, input_signature=(_OBS,))
 
     @cached_property
-    def _act(self) -> Any:
+    def _compiled(self) -> Any:
         # Concrete, and called with a tensor: half the cost of a call that looks at its arguments.
-        return self._outputs.get_concrete_function()
+        return tf.function(self._forward, input_signature=(_OBS,)).get_concrete_function()
+
+    def _outputs(self, obs: UInt8Array) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Logits [B, actions], values [B] and attention [B, h, w], float32."""
+        logits, values, attention = self._compiled(tf.convert_to_tensor(obs))
+        return logits.numpy(), values.numpy(), attention.numpy()
 
     def act(self, obs: UInt8Array) -> tuple[Any, Any, Any, Any]:
         """actions int64 [B], neglogp [B], values [B] float32 and attention [B, h, w], as arrays."""
         uniform = self.rng.random((len(obs), self.num_actions), dtype=np.float32)
-        logits, values, attention = (item.numpy() for item in self._act(tf.convert_to_tensor(obs)))
+        logits, values, attention = self._outputs(obs)
         # Drawn here: on a few numbers, each of TensorFlow's operations takes longer than all of it.
         actions, neglogp = sample_actions(logits, uniform)
         return actions, neglogp, values, attention
@@ -54,17 +58,17 @@ class PolicyAgent:
 
     def scores(self, obs: UInt8Array) -> FloatArray:
         """Logits, float32 [B, actions]."""
-        return np.asarray(self._outputs(obs)[0])
+        return self._outputs(obs)[0]
 
     def value(self, obs: UInt8Array) -> FloatArray:
         """State values, float32 [B]."""
-        return np.asarray(self._outputs(obs)[1])
+        return self._outputs(obs)[1]
 
     def attention(self, obs: UInt8Array) -> FloatArray:
         """Attention, float32 [B, h, w]; InputError for a network that has none."""
         if self.geometry is None:
             raise InputError(f"network {self.model.name!r} has no built-in attention")
-        return np.asarray(self._outputs(obs)[2])
+        return self._outputs(obs)[2]
 
     def _forward(self, obs: Any) -> tuple[Any, Any, Any]:
         logits, values, _, attention = self.model(obs, training=False)
