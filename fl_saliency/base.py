@@ -6,7 +6,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeAlias
@@ -19,6 +19,7 @@ __all__ = [
     "AttentionGeometry",
     "BoolArray",
     "Closing",
+    "Derivatives",
     "EpisodeRecord",
     "FloatArray",
     "IntArray",
@@ -86,11 +87,36 @@ class PolicyStep:
     """Attention, float32 [B, h, w]; None for a network that has none."""
 
 
-class Agent(Protocol):
-    """The one thing that analysis knows of a trained network, whoever trained it."""
+@dataclass(frozen=True, kw_only=True)
+class Derivatives:
+    """One number of a network for each of B inputs, and its gradient by something."""
 
+    values: FloatArray
+    """The number, float32 [B]."""
+    points: FloatArray
+    """What the gradient is by: the pixels, or a layer's activations, float32 [B, ...]."""
+    gradients: FloatArray
+    """float32, shaped as the points."""
+
+
+class Agent(Protocol):
+    """The one thing that analysis knows of a trained network, whoever trained it.
+
+    Its outputs are called `scores` (index: an action), `value` (index: 0), and by its layers'
+    names (index: a channel, of which the mean over space is taken).
+    """
+
+    name: str
+    """The network's name."""
     num_actions: int
     geometry: AttentionGeometry | None
+    """How its attention lies over the input; None for a network that has none."""
+    layers: Mapping[str, tuple[int, ...]]
+    """Its trainable layers, first to last -> the shape of one observation's activations."""
+    feature_layer: str | None
+    """The last convolution of its trunk; None if it has none."""
+    pools: bool
+    """Whether it adds its features up over space, so that no place has weights of its own."""
     rng: np.random.Generator
     """The random stream that `step` draws from."""
 
@@ -105,6 +131,21 @@ class Agent(Protocol):
 
     def attention(self, obs: UInt8Array) -> FloatArray:
         """Attention, float32 [B, h, w]; raises InputError for a network that has none."""
+
+    def activations(self, obs: UInt8Array, layer: str) -> FloatArray:
+        """What `layer` computes, float32 [B, h, w, C] or [B, C]."""
+
+    def layer_geometry(self, layer: str) -> AttentionGeometry | None:
+        """How a layer's cells lie over the input; None where that is not known."""
+
+    def derivatives(
+        self, pixels: FloatArray, output: str, index: IntArray, *, by: str | None = None
+    ) -> Derivatives:
+        """Number `index` int [B] of `output` for each of `pixels`, and its gradients.
+
+        pixels float32 [B, 84, 84, 4] in 0..255, whole or not. The gradients are by the pixels, or
+        by the activations of layer `by`. Raises InputError if nothing depends on those.
+        """
 
 
 class Closing:

@@ -6,7 +6,7 @@ from fl_saliency.errors import InputError
 
 __all__ = ["check_seed", "derive_seed", "stream"]
 
-_STREAMS = {"weights": 0, "policy": 1, "minibatches": 2, "env": 3, "metrics": 4}
+_STREAMS = {"weights": 0, "policy": 1, "minibatches": 2, "env": 3, "metrics": 4, "saliency": 5}
 
 
 def check_seed(name: str, value: int) -> int:
@@ -21,7 +21,7 @@ def _sequence(name: str, seed: int, *index: int) -> np.random.SeedSequence:
 
 
 def stream(name: str, seed: int, *index: int) -> np.random.Generator:
-    """The generator of stream `name` (one of weights, policy, minibatches, env, metrics)."""
+    """The generator of stream `name` (a key of `_STREAMS`)."""
     return np.random.default_rng(_sequence(name, seed, *index))
 
 

@@ -1,5 +1,6 @@
 """A policy network as an Agent: compiled calls, and a random stream of its own for actions."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -7,8 +8,16 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from fl_saliency.base import AttentionGeometry, FloatArray, IntArray, PolicyStep, UInt8Array
+from fl_saliency.base import (
+    AttentionGeometry,
+    Derivatives,
+    FloatArray,
+    IntArray,
+    PolicyStep,
+    UInt8Array,
+)
 from fl_saliency.errors import InputError
+from fl_saliency.networks.inside import Inside
 from fl_saliency.networks.registry import get_network
 
 __all__ = ["PolicyAgent", "sample_actions"]
@@ -26,7 +35,13 @@ class PolicyAgent:
         self.model = model
         self.rng = rng
         self.num_actions = int(model.outputs[0].shape[-1])
-        self.geometry: AttentionGeometry | None = get_network(model.name).geometry
+        self.name: str = model.name
+        row = get_network(model.name)
+        self.geometry: AttentionGeometry | None = row.geometry
+        self.pools = row.pools
+        self._inside = Inside(model)
+        self.layers: Mapping[str, tuple[int, ...]] = self._inside.layers
+        self.feature_layer: str | None = self._inside.feature_layer
 
     @cached_property
     def _compiled(self) -> Any:
@@ -69,6 +84,20 @@ class PolicyAgent:
         if self.geometry is None:
             raise InputError(f"network {self.model.name!r} has no built-in attention")
         return self._outputs(obs)[2]
+
+    def activations(self, obs: UInt8Array, layer: str) -> FloatArray:
+        """What `layer` computes, float32 [B, h, w, C] or [B, C]."""
+        return self._inside.activations(obs, layer)
+
+    def layer_geometry(self, layer: str) -> AttentionGeometry | None:
+        """How a layer's cells lie over the input; None for what is not a trunk's convolution."""
+        return self._inside.geometry(layer)
+
+    def derivatives(
+        self, pixels: FloatArray, output: str, index: IntArray, *, by: str | None = None
+    ) -> Derivatives:
+        """A number of the network and its gradients: see `base.Agent`."""
+        return self._inside.derivatives(pixels, output, index, by=by)
 
     def _forward(self, obs: Any) -> tuple[Any, Any, Any]:
         logits, values, _, attention = self.model(obs, training=False)

@@ -36,13 +36,20 @@ class NetworkSpec:
     """Where the network is described."""
     note: str = ""
     """What a reader of its maps or scores should know."""
+    pools: bool = False
+    """Whether it adds its features up over space before the fully connected layer."""
 
 
 _TABLE: dict[str, NetworkSpec] = {}
 
 
 def register(
-    name: str, *, geometry: AttentionGeometry | None, source: str, note: str = ""
+    name: str,
+    *,
+    geometry: AttentionGeometry | None,
+    source: str,
+    note: str = "",
+    pools: bool = False,
 ) -> Callable[[Builder], Builder]:
     """Add a row: `@register("my_net", geometry=AttentionGeometry(...), source="...")`.
 
@@ -54,7 +61,7 @@ def register(
         if name in _TABLE:
             raise InputError(f"network {name!r} is registered already; choose another name")
         _TABLE[name] = NetworkSpec(
-            name=name, build=build, geometry=geometry, source=source, note=note
+            name=name, build=build, geometry=geometry, source=source, note=note, pools=pools
         )
         return build
 
