@@ -12,7 +12,9 @@ __all__ = ["main"]
 COMMANDS = {
     "train": "train an agent",
     "run": "evaluate an agent and record what it looks at",
+    "saliency": "draw maps of any method over an agent's play",
     "benchmark": "score an agent's attention against human gaze (Atari-HEAD)",
+    "intervene": "change one moment of a game, and see what the agent makes of it",
     "networks": "list the networks with their parameter counts",
     "data": "download and audit Atari-HEAD",
     "doctor": "check run directories and results: checksums, formats, completeness",

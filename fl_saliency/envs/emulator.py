@@ -4,7 +4,7 @@ From the game outwards: frame limit, no-op start, frame skip with max-pooling, m
 life, fire reset, grey area-resized frames, stack (baselines.common.atari_wrappers, 2018).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import ale_py
@@ -17,7 +17,10 @@ from fl_saliency.envs.pixels import FramePooler
 from fl_saliency.envs.protocol import Protocol
 from fl_saliency.seeding import derive_seed
 
-__all__ = ["AtariGame", "FinishedGame", "GameState", "NoopDraw", "draw_noops"]
+__all__ = ["RAM_SIZE", "AtariGame", "FinishedGame", "GameState", "NoopDraw", "draw_noops"]
+
+RAM_SIZE = 128
+"""Bytes of the console's memory."""
 
 NoopDraw = Callable[[np.random.Generator, int], int]
 """Draws the number of no-op frames of a game from its generator and `noop_max`."""
@@ -138,6 +141,27 @@ class AtariGame:
         self._start(episode=state.episode, hidden=state.hidden)
         for action in state.actions.tolist():
             self.step(action)
+
+    @property
+    def lives(self) -> int:
+        """Lives left in the game being played, as the emulator counts them."""
+        return self._lives
+
+    def get_ram(self) -> UInt8Array:
+        """A copy of the console's memory, uint8 [128]."""
+        ram: UInt8Array = np.array(self._ale.getRAM())
+        return ram
+
+    def set_ram(self, values: Mapping[int, int]) -> None:
+        """Set bytes (0 to 127) to values (0 to 255), or raise ValueError and set none.
+
+        Screen and observation follow with the next step. `get_state` knows nothing of it.
+        """
+        wrong = [(i, v) for i, v in values.items() if not (0 <= i < RAM_SIZE and 0 <= v < 256)]
+        if wrong:
+            raise ValueError(f"memory {wrong}: expected bytes 0 to 127 and values 0 to 255")
+        for index, value in values.items():
+            self._ale.setRAM(index, value)
 
     def collect(self) -> list[FinishedGame]:
         """The games that ended since the last call."""

@@ -51,6 +51,10 @@ BASE: dict[str, tuple[str, ...]] = {
         *("--num-env", "1", "--max-eplen", "50", "--allow-protocol-mismatch"),
     ),
     "benchmark": ("--experiment-dir", "run", "--atari-head-dir", "gaze", "--output-dir", "out"),
+    "intervene": (
+        *("--experiment-dir", "run", "--output-dir", "out"),
+        *("--ram", "99=60", "--at", "5", "--steps", "2"),
+    ),
     "networks": (),
     "data": (),
     "data atari-head": ("--game", "breakout", "--output-dir", "out", "--record", str(RECORD)),
@@ -71,6 +75,9 @@ EXEMPT: dict[tuple[str, str], str] = {
     ("benchmark", "processed_obs"): _SWITCH,
     ("benchmark", "progress"): _SWITCH,
     ("benchmark", "overwrite"): _SWITCH,
+    ("intervene", "keep"): _SWITCH,
+    ("intervene", "overwrite"): _SWITCH,
+    ("intervene", "progress"): _SWITCH,
     ("networks", "json"): _SWITCH,
     ("doctor", "directories"): "an argument without a name: the rows of DIR stand for it",
 }
@@ -802,6 +809,83 @@ def doctor_rows() -> Iterator[BadInput]:
         yield replace(item, words=("run", *item.words))
 
 
+# --- fls intervene ---
+
+
+def intervene_options() -> Iterator[BadInput]:
+    """What can be wrong about an intervention's options; most is said before any file is read."""
+    yield from usage("intervene", "--exprimnt-dir", "--experiment-dir")
+    yield from not_numbers("intervene", whole="at steps eval-seed")
+    yield from out_of_range("intervene", "at", "-1", "a decision, 0 or more")
+    yield from out_of_range("intervene", "steps", f"0 -8 1001 {HUGE}", "1 to 1000")
+    yield from out_of_range(
+        "intervene", "eval-seed", "-1 2147483648", "a seed from 0 to 2147483647"
+    )
+    yield from choices("intervene", "actions", "sample", "sampled", "greedy, same, sampled")
+    said = "nothing to change: expected --ram, --mask or --move, see --help"
+    words = ("--experiment-dir", "run", "--at", "5")
+    yield row("intervene", "no change", said, *words, alone=True)
+    for option, value, wrong, said in _EDITS:
+        shown = repr(value) if ": expected BYTE" in said or "in whole numbers" in said else value
+        yield row("intervene", wrong, f"--{option} {shown}{said}", f"--{option}", value)
+    said = "--keep: expected --mask or --move with it"
+    yield row("intervene", "an option for pictures without a picture's edit", said, "--keep")
+    said = "--fill: expected --mask or --move with it"
+    yield row(
+        "intervene", "an option for pictures without a picture's edit", said, "--fill", "0,0,0"
+    )
+
+
+_EDITS = (
+    ("ram", "ball", "a text", ": expected BYTE=VALUE, BYTE+=VALUE or BYTE-=VALUE, such as 99=60"),
+    ("ram", "", "nothing", ": expected BYTE=VALUE, BYTE+=VALUE or BYTE-=VALUE, such as 99=60"),
+    ("ram", "99=-1", "out of range", ": expected BYTE=VALUE, BYTE+=VALUE or BYTE-=VALUE, ..."),
+    ("ram", "128=1", "out of range", ": byte 128: expected 0 to 127"),
+    ("ram", "99=256", "out of range", ": value 256: expected 0 to 255"),
+    ("mask", "1,2,3", "too few numbers", ": expected X,Y,W,H in whole numbers, such as ..."),
+    ("mask", "1,2,0,4", "nothing to mask", ": expected a width and a height of 1 or more"),
+    (
+        "move",
+        "1,2,3,4",
+        "too few numbers",
+        ": expected X,Y,W,H,DX,DY in whole numbers, such as ...",
+    ),
+    ("move", "1,2,3,4,0,0", "a move to nowhere", ": expected DX or DY other than 0"),
+    ("fill", "red", "no colour", ": expected R,G,B in whole numbers, such as 0,0,0"),
+    ("fill", "0,0,256", "out of range", ": expected levels from 0 to 255"),
+)
+"""Option, value, what is wrong, what is said behind both."""
+
+
+def intervene_files() -> Iterator[BadInput]:
+    """What is found only with a run: its screen, its network, its game."""
+    run = (made.good_run,)
+    for option, value, said in (
+        ("mask", "150,0,20,5", "expected it on the screen, 160 pixels wide and 210 high"),
+        ("move", "1,1,5,5,-2,0", "to -1,1,5,5: expected it on the screen, ..."),
+        ("move", "158,1,5,5,-9,0", "from 158,1,5,5: expected it on the screen, ..."),
+    ):
+        said = f"--{option} {value}: {said}"
+        yield row("intervene", "off the screen", said, f"--{option}", value, files=run)
+    said = "--at 9999: the game of --eval-seed 1000 ends at decision ... (game_over); ..."
+    yield row("intervene", "a game that ends before", said, "--at", "9999", files=run)
+    said = "--ram 99+=255: byte 99 is ... then and would be ...; expected 0 to 255"
+    yield row("intervene", "a byte that overflows", said, "--ram", "99+=255", files=run)
+    said = "unknown saliency method 'atention'; did you mean 'attention'?"
+    yield row("intervene", "a misspelt choice", said, "--methods", "atention", files=run)
+    said = "saliency method 'rise' is given twice"
+    yield row("intervene", "a method given twice", said, "--methods", "rise", "rise", files=run)
+    said = "unknown target 'valu'; did you mean 'value'?"
+    words = ("--methods", "gradient", "--target", "valu")
+    yield row("intervene", "a misspelt choice", said, *words, files=run)
+    said = "method 'attention': ...; methods that can serve it: ..."
+    yield row("intervene", "a network without attention", said, files=(*run, made.cnn_run))
+    yield from run_directories("intervene", made.good_run)
+    yield from output_dirs("intervene", made.good_run)
+    yield full_output_dir("intervene", made.good_run)
+    yield from extra_imports("intervene", made.good_run)
+
+
 ROWS: tuple[BadInput, ...] = (
     *unknown_commands(),
     *train_options(),
@@ -813,4 +897,6 @@ ROWS: tuple[BadInput, ...] = (
     *audit_rows(),
     *resume_rows(),
     *doctor_rows(),
+    *intervene_options(),
+    *intervene_files(),
 )

@@ -13,6 +13,7 @@ import requests
 from fl_saliency.cli.benchmark import BenchmarkConfig
 from fl_saliency.cli.data import AuditConfig, DownloadConfig
 from fl_saliency.cli.doctor import DoctorConfig
+from fl_saliency.cli.intervene import InterveneConfig
 from fl_saliency.cli.main import main
 from fl_saliency.cli.networks import NetworksConfig
 from fl_saliency.experiments.configs import EvaluationConfig, TrainConfig
@@ -23,6 +24,7 @@ CONFIGS = {
     "train": TrainConfig,
     "run": EvaluationConfig,
     "benchmark": BenchmarkConfig,
+    "intervene": InterveneConfig,
     "networks": NetworksConfig,
     "data atari-head": DownloadConfig,
     "data audit": AuditConfig,
