@@ -51,6 +51,10 @@ BASE: dict[str, tuple[str, ...]] = {
         *("--num-env", "1", "--max-eplen", "50", "--allow-protocol-mismatch"),
     ),
     "benchmark": ("--experiment-dir", "run", "--atari-head-dir", "gaze", "--output-dir", "out"),
+    "saliency": (
+        *("--experiment-dir", "run", "--output-dir", "out"),
+        *("--methods", "gradient", "--steps", "2"),
+    ),
     "intervene": (
         *("--experiment-dir", "run", "--output-dir", "out"),
         *("--ram", "99=60", "--at", "5", "--steps", "2"),
@@ -75,6 +79,8 @@ EXEMPT: dict[tuple[str, str], str] = {
     ("benchmark", "processed_obs"): _SWITCH,
     ("benchmark", "progress"): _SWITCH,
     ("benchmark", "overwrite"): _SWITCH,
+    ("saliency", "overwrite"): _SWITCH,
+    ("saliency", "progress"): _SWITCH,
     ("intervene", "keep"): _SWITCH,
     ("intervene", "overwrite"): _SWITCH,
     ("intervene", "progress"): _SWITCH,
@@ -809,6 +815,94 @@ def doctor_rows() -> Iterator[BadInput]:
         yield replace(item, words=("run", *item.words))
 
 
+# --- fls saliency ---
+
+
+def method_options(command: str) -> Iterator[BadInput]:
+    """What saliency methods are told."""
+    whole = "stride box fill samples ig-steps masks seed"
+    yield from not_numbers(command, whole=whole, numbers="sigma blur-sigma noise")
+    yield from out_of_range(command, "stride samples ig-steps", "0 -1", "1 or more")
+    for name, values, expected in (
+        ("stride", "85", "at most 84 pixels"),
+        ("sigma", "0.0 -1.0 85.0 nan inf", "above 0, up to 84 pixels"),
+        ("blur-sigma", "0.0 -1.0 85.0 nan inf", "above 0, up to 84 pixels"),
+        ("box", "0 -1", "1 or more"),
+        ("box", "4 85", "an odd number up to 84"),
+        ("fill", "-1 256", "a grey level, 0 to 255"),
+        ("noise", "0.0 1.5 nan", "above 0, up to 1"),
+        ("masks", "0 -1", "1 or more"),
+        ("masks", "1", "2 or more"),
+        ("seed", f"-1 {2**31}", "a seed from 0 to 2147483647"),
+    ):
+        yield from out_of_range(command, name, values, expected)
+    yield from choices(command, "channels", "maxx", "max", "max, mean, together")
+
+
+def method_choices(command: str, *files: Build) -> Iterator[BadInput]:
+    """Methods, targets and layers that there are not, or that do not go together."""
+    for value, said in (
+        ("valu", "unknown target 'valu'; did you mean 'value'?"),
+        ("action:9", "target 'action:9': expected action:N with N from 0 to 3"),
+        ("c3", "target 'c3': expected c3:N with N from 0 to 63"),
+        ("value:1", "target 'value:1': expected 'value' alone"),
+        (
+            "policy",
+            "method 'gradient' cannot explain target 'policy', only action or value or unit; "
+            "methods that can: ...",
+        ),
+    ):
+        yield row(command, "no such target", said, "--target", value, files=files)
+    words = ("--methods", "gradcam", "--layer", "c33")
+    said = "unknown layer 'c33'; did you mean 'c3'?"
+    yield row(command, "a misspelt layer", said, *words, files=files)
+
+
+def saliency_rows() -> Iterator[BadInput]:
+    yield from usage("saliency", "--exprimnt-dir", "--experiment-dir")
+    yield from not_numbers("saliency", whole="steps eval-seed trial fps")
+    yield from out_of_range("saliency", "steps", f"0 -1 100001 {HUGE}", "1 to 100000")
+    seeds = f"-1 {2**31} {HUGE}"
+    yield from out_of_range("saliency", "eval-seed", seeds, "a seed from 0 to 2147483647")
+    yield from choices("saliency", "preset", "procgn", "procgen", "procgen")
+    said = "--atari-head-dir and --trial: expected both or none of them"
+    yield row("saliency", "a trial of nowhere", said, "--trial", "7")
+    yield row("saliency", "a folder without a trial", said, "--atari-head-dir", "gaze")
+    said = "unknown saliency method 'gradcm'; did you mean 'gradcam'?"
+    yield row("saliency", "a misspelt method", said, "--methods", "gradcm")
+    said = "no saliency method given; choose from: attention, ..."
+    yield row("saliency", "no method", said, "--methods")
+    said = "saliency method 'rise' is given twice"
+    yield row("saliency", "a method given twice", said, "--methods", "rise", "rise")
+    yield from method_options("saliency")
+    yield from overlay_options("saliency")
+    run = made.good_run
+    yield from method_choices("saliency", run)
+    said = "method 'attention': network 'cnn' has no built-in attention; methods that ..."
+    words = ("--methods", "attention")
+    yield row("saliency", "a network without attention", said, *words, files=(run, made.cnn_run))
+    words = ("--atari-head-dir", "gaze", "--trial", "8")
+    said = "--trial 8: no such trial; choose from: 7"
+    files = (run, made.good_gaze)
+    yield row("saliency", "a trial that is not there", said, *words, files=files)
+    yield from run_directories("saliency", run)
+    yield from output_dirs("saliency", run)
+    yield full_output_dir("saliency", run)
+    yield from extra_imports("saliency", run)
+
+
+def overlay_options(command: str) -> Iterator[BadInput]:
+    yield from not_numbers(command, numbers="intensity smooth")
+    said = "unknown --colour 'vridis'; did you mean 'viridis'?"
+    yield row(command, "a misspelt colour", said, "--colour", "vridis")
+    for name, values, expected in (
+        ("intensity", "0.0 256.0 nan", "above 0, up to 255"),
+        ("smooth", "-1.0 85.0 nan", "0 to 84 pixels"),
+        ("fps", "0 1001", "1 to 1000"),
+    ):
+        yield from out_of_range(command, name, values, expected)
+
+
 # --- fls intervene ---
 
 
@@ -897,6 +991,7 @@ ROWS: tuple[BadInput, ...] = (
     *audit_rows(),
     *resume_rows(),
     *doctor_rows(),
+    *saliency_rows(),
     *intervene_options(),
     *intervene_files(),
 )

@@ -16,6 +16,7 @@ from fl_saliency.cli.doctor import DoctorConfig
 from fl_saliency.cli.intervene import InterveneConfig
 from fl_saliency.cli.main import main
 from fl_saliency.cli.networks import NetworksConfig
+from fl_saliency.cli.saliency import SaliencyConfig
 from fl_saliency.experiments.configs import EvaluationConfig, TrainConfig
 from tests.atari_head.zenodo import serve
 from tests.cli.bad_input import BASE, EXEMPT, ROWS, BadInput
@@ -24,6 +25,7 @@ CONFIGS = {
     "train": TrainConfig,
     "run": EvaluationConfig,
     "benchmark": BenchmarkConfig,
+    "saliency": SaliencyConfig,
     "intervene": InterveneConfig,
     "networks": NetworksConfig,
     "data atari-head": DownloadConfig,
@@ -102,11 +104,20 @@ def test_bad_input_is_one_line_and_nothing_is_written(
     assert contents(folder) == before
 
 
+def option_names(config: Any) -> Iterator[str]:
+    """The fields of a config, and of those that are configs themselves, whose names are left out"""
+    for field in dataclasses.fields(config):
+        if dataclasses.is_dataclass(field.default_factory):
+            yield from option_names(field.default_factory)
+        else:
+            yield field.name
+
+
 @pytest.mark.parametrize("command", CONFIGS)
 def test_every_option_that_can_be_wrong_has_a_row(command: str) -> None:
     words = [word for row in ROWS if row.command == command for word in row.words]
     tried = {word.split("=")[0] for word in words}
-    fields = [field.name for field in dataclasses.fields(CONFIGS[command])]
+    fields = list(option_names(CONFIGS[command]))
     missing = [
         name
         for name in fields
