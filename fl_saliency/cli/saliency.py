@@ -16,9 +16,9 @@ from fl_saliency.saliency.options import MethodOptions
 
 __all__ = ["PARTIAL", "RESULT_FILES", "SaliencyConfig", "main"]
 
-PARTIAL = "saliency.partial"
+PARTIAL = "maps.partial"
 """Folder of an unfinished job."""
-RESULT_FILES = ("saliency.json", "states.npz", "maps.npz", "stills.png")
+RESULT_FILES = ("maps.json", "maps.npz", "states.npz", "stills.png")
 MAX_STEPS = 100_000
 
 

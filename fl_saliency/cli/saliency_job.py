@@ -13,8 +13,7 @@ from fl_saliency.atari_head.reader import find_trials, open_trial
 from fl_saliency.atari_head.replay import play_back
 from fl_saliency.base import Agent, FloatArray, atomic_path, file_sha256, write_json
 from fl_saliency.cli.common import start_tensorflow
-from fl_saliency.cli.saliency import SaliencyConfig
-from fl_saliency.envs.games import game_info
+from fl_saliency.cli.saliency import RESULT_FILES, SaliencyConfig
 from fl_saliency.envs.protocol import Protocol
 from fl_saliency.envs.vector import AtariVectorEnv
 from fl_saliency.errors import InputError
@@ -117,7 +116,7 @@ def _write(
     config: SaliencyConfig, run: "LoadedRun", states: States, maps: Sequence[Maps], folder: Path
 ) -> list[Path]:
     scores, values = outputs(run.agent, states)
-    paths = [folder / name for name in ("saliency.json", "states.npz", "maps.npz", "stills.png")]
+    paths = [folder / name for name in RESULT_FILES]
     video = folder / config.video_name
     overlays = Overlays(states, maps, _captions(run, states, values), config.style)
     title = (
@@ -132,7 +131,7 @@ def _write(
     ) as bar:
         overlays.video(video, progress=bar.update)
     overlays.stills(paths[3], title)
-    with atomic_path(paths[1]) as partial:
+    with atomic_path(paths[2]) as partial:
         np.savez_compressed(
             partial,
             actions=states.actions,
@@ -141,7 +140,7 @@ def _write(
             game_scores=states.scores,
             games=states.games,
         )
-    with atomic_path(paths[2]) as partial:
+    with atomic_path(paths[1]) as partial:
         np.savez(partial, **{item.name: item.maps for item in maps})  # type: ignore[arg-type]
     # Last: where it is, all is.
     write_json(paths[0], _summary(config, run, states, maps))
@@ -149,7 +148,7 @@ def _write(
 
 
 def _captions(run: "LoadedRun", states: States, values: FloatArray) -> Callable[[int], str]:
-    names = _action_names(run.protocol)
+    names = run.protocol.action_meanings
 
     def caption(state: int) -> str:
         parts = [names[int(states.actions[state])], f"value {values[state]:.2f}"]
@@ -158,11 +157,6 @@ def _captions(run: "LoadedRun", states: States, values: FloatArray) -> Callable[
         return "  ".join(parts)
 
     return caption
-
-
-def _action_names(protocol: Protocol) -> tuple[str, ...]:
-    info = game_info(protocol.game)
-    return info.all_actions if protocol.full_action_set else info.minimal_actions
 
 
 def _summary(

@@ -19,7 +19,7 @@ from tests.helpers import make_run
 ROOT = Path(__file__).parents[2]
 METHODS = ("attention", "gradcam", "random")
 VIDEO = "attention+gradcam+random_action_inferno_c200_s1.mp4"
-FILES = sorted([VIDEO, "maps.npz", "saliency.json", "states.npz", "stills.png"])
+FILES = sorted([VIDEO, "maps.npz", "maps.json", "states.npz", "stills.png"])
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_the_files_are_there_and_nothing_else(results: Path) -> None:
 
 
 def test_the_record_says_what_was_computed(results: Path) -> None:
-    found = strict(results / "saliency.json")
+    found = strict(results / "maps.json")
     assert (found["network"], found["states"], found["games"]) == ("cnn_sparse_fls", 40, 1)
     assert [(m["name"], m["target"]) for m in found["methods"]] == [
         ("attention", "none"),
@@ -105,7 +105,7 @@ def test_overwriting_with_other_settings_leaves_no_old_video(
     assert run(experiment, tmp_path / "out", *words, methods=("centre",)) == 0
     videos = [path.name for path in (tmp_path / "out").glob("*.mp4")]
     assert videos == ["centre_action_red_c200_s1.mp4"]
-    assert strict(tmp_path / "out" / "saliency.json")["states"] == 3
+    assert strict(tmp_path / "out" / "maps.json")["states"] == 3
 
 
 def test_an_interrupted_job_goes_on_and_gives_the_same_maps(
@@ -123,7 +123,7 @@ def test_an_interrupted_job_goes_on_and_gives_the_same_maps(
     monkeypatch.setattr(SaliencyMethod, "maps", counted)
     output = tmp_path / "out"
     assert run(experiment, output) == 130
-    assert [path.name for path in output.iterdir()] == ["saliency.partial"]
+    assert [path.name for path in output.iterdir()] == ["maps.partial"]
     assert run(experiment, output) == 0
     sizes = [("gradcam", 16), ("gradcam", 8)]
     assert calls[4:] == [sizes[0], *sizes, ("random", 16), ("random", 16), ("random", 8)]
@@ -166,12 +166,12 @@ def test_a_map_that_is_not_finite_ends_the_job_and_names_its_state(
     monkeypatch.setattr(SaliencyMethod, "maps", spoilt)
     assert run(experiment, tmp_path / "out") == 1
     assert "method 'attention': the map of state 3 is not finite" in capsys.readouterr().err
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["saliency.partial"]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["maps.partial"]
 
 
 def test_constant_maps_are_drawn_and_counted(experiment: Path, tmp_path: Path) -> None:
     assert run(experiment, tmp_path / "out", methods=("uniform",)) == 0
-    (method,) = strict(tmp_path / "out" / "saliency.json")["methods"]
+    (method,) = strict(tmp_path / "out" / "maps.json")["methods"]
     assert method["constant_maps"] == 40
 
 
@@ -179,7 +179,7 @@ def test_the_preset_names_its_settings(experiment: Path, tmp_path: Path) -> None
     words = ("--preset", "procgen", "--steps", "2", "--stride", "28")
     assert run(experiment, tmp_path / "out", *words) == 0
     assert (tmp_path / "out" / "perturbation_policy_red_c100_s5.mp4").is_file()
-    assert strict(tmp_path / "out" / "saliency.json")["options"]["channels"] == "mean"
+    assert strict(tmp_path / "out" / "maps.json")["options"]["channels"] == "mean"
 
 
 def test_a_recorded_trial_is_replayed(
@@ -191,7 +191,7 @@ def test_a_recorded_trial_is_replayed(
     }
     words = ("--atari-head-dir", str(ROOT / "demo" / "atari_head"), "--trial", str(number))
     assert run(experiment, tmp_path / "out", *words, "--steps", "12") == 0
-    found = strict(tmp_path / "out" / "saliency.json")
+    found = strict(tmp_path / "out" / "maps.json")
     assert (found["states"], found["trial"]) == (12, number)
     states, maps = (np.load(tmp_path / "out" / name) for name in ("states.npz", "maps.npz"))
     assert np.isnan(states["game_scores"]).all()

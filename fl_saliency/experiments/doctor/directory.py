@@ -10,11 +10,13 @@ from fl_saliency.experiments.doctor.evaluation import examine_evaluation
 from fl_saliency.experiments.doctor.files import (
     GAZE_FILES,
     GAZE_PARTIAL,
+    LABORATORY_FILES,
     RUN_FILES,
     checked,
     names_in,
 )
 from fl_saliency.experiments.doctor.gaze import examine_gaze
+from fl_saliency.experiments.doctor.laboratory import examine_laboratory
 from fl_saliency.experiments.doctor.report import Finding, Report
 from fl_saliency.experiments.doctor.run import examine_run
 from fl_saliency.folders import LOCK, lock_owner
@@ -30,7 +32,8 @@ def check_directory(directory: Path) -> frozenset[str]:
         raise InputError(f"{directory}: no such folder") from error
     except OSError as error:
         raise InputError(f"{directory}: cannot read it ({error.strerror})") from error
-    if names.isdisjoint((*RUN_FILES, *RESULT_FILES, *GAZE_FILES, PARTIAL, GAZE_PARTIAL, LOCK)):
+    results = (*RESULT_FILES, *GAZE_FILES, *LABORATORY_FILES)
+    if names.isdisjoint((*RUN_FILES, *results, PARTIAL, GAZE_PARTIAL, LOCK)):
         below = [path for depth in ("*", "*/*") for path in directory.glob(f"{depth}/config.json")]
         hint = f"; did you mean {min(below).parent}?" if below else ""
         raise InputError(
@@ -56,6 +59,7 @@ def examine(directory: Path) -> list[Finding]:
             report.ok(".", "a folder of results")
         examine_evaluation(report)
         examine_gaze(report)
+        examine_laboratory(report)
     _note_leftovers(report)
     return report.findings()
 
@@ -74,7 +78,8 @@ def _examine_lock(report: Report) -> bool:
 
 def _note_leftovers(report: Report) -> None:
     """Files under temporary names: a job was killed while it wrote them."""
-    known = (*RUN_FILES, "curve.png", *RESULT_FILES, *GAZE_FILES)
+    laboratory = [name for record, others in LABORATORY_FILES.items() for name in (record, *others)]
+    known = (*RUN_FILES, "curve.png", *RESULT_FILES, *GAZE_FILES, *laboratory)
     hidden = [name for name in report.names if name.startswith(tuple(f".{n}." for n in known))]
     with report.reading("logs") as path:
         hidden += [f"logs/{name}" for name in names_in(path) if name.startswith(".progress.csv.")]

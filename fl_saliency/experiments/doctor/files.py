@@ -18,6 +18,7 @@ from fl_saliency.experiments.doctor.report import Report
 __all__ = [
     "GAZE_FILES",
     "GAZE_PARTIAL",
+    "LABORATORY_FILES",
     "MAX_BYTES",
     "RUN_FILES",
     "checked",
@@ -32,6 +33,11 @@ RUN_FILES = ("config.json", "model.pkl", "checkpoints")
 # As `fls benchmark` names them: experiments may not import atari_head and cli, a test compares.
 GAZE_PARTIAL = "saliency.partial"
 GAZE_FILES = ("saliency.pkl", "saliency.json", "saliency.csv", "saliency.png")
+LABORATORY_FILES = {
+    "maps.json": ("maps.npz", "states.npz", "stills.png"),
+    "intervention.json": ("intervention.npz", "intervention.png"),
+}
+"""Record of `fls saliency` and `fls intervene` -> what lies beside it; a test compares."""
 
 MAX_BYTES = 1 << 30
 """Largest log, picture or table that is read, in bytes."""

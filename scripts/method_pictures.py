@@ -1,0 +1,77 @@
+"""Makes docs/images/saliency/*.png: every saliency method on the same states of one agent.
+
+python scripts/method_pictures.py RUN [--states 120 200 280] [--output-dir docs/images/saliency]
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from fl_saliency.base import UInt8Array, atomic_path
+from fl_saliency.cli.common import start_tensorflow
+from fl_saliency.envs.vector import AtariVectorEnv
+from fl_saliency.experiments.maps import MapJob, Maps
+from fl_saliency.experiments.overlays import Overlays
+from fl_saliency.playback.states import moments_of_play
+from fl_saliency.render.heat import OverlayStyle
+from fl_saliency.saliency.methods import make_methods, method_names
+from fl_saliency.saliency.options import MethodOptions
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def main() -> int:
+    """Make the pictures; prints what each method costs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--states", type=int, nargs="+", default=[120, 200, 280])
+    parser.add_argument("--output-dir", type=Path, default=ROOT / "docs" / "images" / "saliency")
+    parser.add_argument("--eval-seed", type=int, default=1000)
+    words = parser.parse_args()
+    start_tensorflow()
+    from fl_saliency.experiments.load import load_run
+
+    run = load_run(words.run, seed=words.eval_seed)
+    words.output_dir.mkdir(parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        AtariVectorEnv(run.protocol, 1, words.eval_seed, workers=0, screens=True) as env,
+    ):
+        job = MapJob(Path(folder), {})
+        states = job.states(lambda: moments_of_play(run.agent, env), max(words.states) + 1)
+        for method in make_methods(method_names(), run.agent, MethodOptions()):
+            begun = time.monotonic()
+            item = job.maps(method, states)
+            each = (time.monotonic() - begun) / len(states)
+            print(f"{method.name}: {1000 * each:.1f} ms a state")
+            overlays = Overlays(states, [item], lambda state: "", OverlayStyle(intensity=230))
+            pictures = [_pair(overlays, states.screens[s], s, item) for s in words.states]
+            _save(words.output_dir / f"{method.name}.png", pictures, words.states)
+    return 0
+
+
+def _pair(overlays: Overlays, screen: UInt8Array, state: int, item: Maps) -> UInt8Array:
+    return np.concatenate([screen, overlays.picture(state, item)], axis=1)
+
+
+def _save(path: Path, pictures: list[UInt8Array], states: list[int]) -> None:
+    figure = Figure(figsize=(3.3 * len(pictures), 2.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    for axes, picture, state in zip(
+        figure.subplots(1, len(pictures), squeeze=False)[0], pictures, states, strict=True
+    ):
+        axes.imshow(picture, interpolation="nearest")
+        axes.set_title(f"state {state}", fontsize="small")
+        axes.set_axis_off()
+    with atomic_path(path) as partial:
+        figure.savefig(partial, format="png", dpi=90)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
