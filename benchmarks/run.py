@@ -22,6 +22,7 @@ STUDIES = (
     "eval",
     "metrics",
     "perturbation",
+    "saliency",
     "scaling",
 )
 """In the order of `all`."""

@@ -7,6 +7,7 @@ import argparse
 import sys
 import tempfile
 import time
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from fl_saliency.cli.common import start_tensorflow
 from fl_saliency.envs.vector import AtariVectorEnv
 from fl_saliency.experiments.maps import MapJob, Maps
 from fl_saliency.experiments.overlays import Overlays
-from fl_saliency.playback.states import moments_of_play
+from fl_saliency.playback.states import States, moments_of_play
 from fl_saliency.render.heat import OverlayStyle
 from fl_saliency.saliency.methods import make_methods, method_names
 from fl_saliency.saliency.options import MethodOptions
@@ -50,14 +51,17 @@ def main() -> int:
             item = job.maps(method, states)
             each = (time.monotonic() - begun) / len(states)
             print(f"{method.name}: {1000 * each:.1f} ms a state")
-            overlays = Overlays(states, [item], lambda state: "", OverlayStyle(intensity=230))
-            pictures = [_pair(overlays, states.screens[s], s, item) for s in words.states]
+            pictures = [_pair(states, item, state) for state in words.states]
             _save(words.output_dir / f"{method.name}.png", pictures, words.states)
     return 0
 
 
-def _pair(overlays: Overlays, screen: UInt8Array, state: int, item: Maps) -> UInt8Array:
-    return np.concatenate([screen, overlays.picture(state, item)], axis=1)
+def _pair(states: States, item: Maps, state: int) -> UInt8Array:
+    """The screen of a state, and the same under its map, which has a scale of its own."""
+    alone = States(**{f.name: getattr(states, f.name)[state : state + 1] for f in fields(states)})
+    its = replace(item, maps=item.maps[state : state + 1])
+    overlays = Overlays(alone, [its], lambda _: "", OverlayStyle(intensity=230))
+    return np.concatenate([alone.screens[0], overlays.picture(0, its)], axis=1)
 
 
 def _save(path: Path, pictures: list[UInt8Array], states: list[int]) -> None:

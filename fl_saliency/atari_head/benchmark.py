@@ -1,122 +1,63 @@
-"""Scores a network's attention against people's gaze: the benchmark of Nikulin et al. 2019.
+"""Scores saliency maps against people's gaze: the benchmark of Nikulin et al. 2019, widened.
 
-Each trial is played back to the network; its attention at every decision is drawn over the frame
-and compared with the fixations on the frames that it saw, by the `paper` metrics.
+Each trial is played back to the network; the maps of every method at every decision are drawn over
+the frame and compared with the fixations on the frames that the network saw, by the metrics of both
+conventions, `paper` and `mit`.
 """
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from fl_saliency.atari_head.audit import TrialAudit
-from fl_saliency.atari_head.fixations import (
-    PROCESSED_SHAPE,
-    SCREEN_SHAPE,
-    Alignment,
-    decision_fixations,
+from fl_saliency.atari_head.fixations import decision_fixations, num_decisions
+from fl_saliency.atari_head.prior import (
+    GazePrior,
+    OtherGaze,
+    prior_of_halves,
+    prior_of_trials,
 )
 from fl_saliency.atari_head.reader import Trial, TrialError, TrialRef, open_trial
 from fl_saliency.atari_head.replay import Decision, play_back
-from fl_saliency.base import Agent, AttentionGeometry, FloatArray, IntArray, UInt8Array
-from fl_saliency.envs.protocol import Protocol
-from fl_saliency.errors import InputError
+from fl_saliency.atari_head.scores import Example, MethodScores, SkippedTrial, TrialScores
+from fl_saliency.atari_head.scoring import PASSES, Progress, Result, score_track
+from fl_saliency.atari_head.settings import GAZE_METHODS, BenchmarkSettings, kind_of
+from fl_saliency.atari_head.tracks import SHIFTS, MethodSpool, Shifted, Track, gaze_track
+from fl_saliency.base import Agent, Closing, IntArray, UInt8Array
 from fl_saliency.metrics.fixation import Fixations
-from fl_saliency.metrics.paper import SEED, SequenceScores, score_sequence
-from fl_saliency.render.overlay import attention_to_input, normalise, upscale
 from fl_saliency.render.spool import ArraySpool
+from fl_saliency.saliency.methods import SaliencyMethod, make_methods
 
 __all__ = [
     "BenchmarkSettings",
     "Example",
+    "MethodScores",
     "SkippedTrial",
     "TrialScores",
-    "attention_geometry",
+    "agent_methods",
+    "num_steps",
     "score_trial",
     "score_trials",
 ]
 
 BATCH = 64
-"""Decisions in one call of the network."""
-
-Progress = Callable[[int], object]
-"""Told of that many further steps: every decision is one to replay and one to score."""
+"""Decisions in one call of a method."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BenchmarkSettings:
-    """What a score depends on besides the network and the trial."""
-
-    protocol: Protocol
-    """The preprocessing that the network was trained with; no-ops and FIRE play no part."""
-    processed: bool = False
-    """Compare on the network's 84x84 input instead of the 210x160 screen."""
-    alignment: Alignment = "frames"
-    seed: int = SEED
-    """Of the shuffled AUC's draws."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns of the maps that are compared."""
-        return PROCESSED_SHAPE if self.processed else SCREEN_SHAPE
-
-    @property
-    def sigma(self) -> float:
-        """Blur of the fixations for KL, in pixels of those maps."""
-        return 2.0 if self.processed else 5.0
+def agent_methods(agent: Agent, settings: BenchmarkSettings) -> list[SaliencyMethod]:
+    """The methods that are asked about observations; InputError for what `agent` cannot serve."""
+    names = [name for name in settings.methods if name not in GAZE_METHODS]
+    return make_methods(names, agent, settings.options) if names else []
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Example:
-    """One decision to show, on the frame that was compared."""
-
-    decision: int
-    frame_number: int
-    picture: UInt8Array
-    """The screen [210, 160, 3], or the newest 84x84 frame [84, 84]."""
-    saliency: FloatArray
-    """[H, W], 0..1 over the trial."""
-    fixations: Fixations
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TrialScores:
-    """The scores of one trial's T decisions."""
-
-    ref: TrialRef
-    metrics: SequenceScores
-    """Each float64 [T], NaN where undefined."""
-    frame_numbers: IntArray
-    """The newest frame at each decision, int [T]."""
-    num_fixations: IntArray
-    """Fixations at each decision, int [T]."""
-    audit: TrialAudit
-    example: Example
-
-
-@dataclass(frozen=True, kw_only=True)
-class SkippedTrial:
-    """A trial without scores."""
-
-    ref: TrialRef
-    reason: str
-    """One line, which names the trial."""
-    absent: bool = False
-    """It is not broken: meta_data.csv lists it, but none of its files is here."""
-
-
-def attention_geometry(agent: Agent, name: str = "the network") -> AttentionGeometry:
-    """How the agent's attention lies over its input; InputError if it has none to score."""
-    if agent.geometry is None:
-        raise InputError(
-            f"{name} has no built-in attention to score; perturbation and gradient saliency "
-            "will serve such networks, but are not available yet"
-        )
-    return agent.geometry
+def num_steps(trial: Trial, settings: BenchmarkSettings) -> int:
+    """The steps of a trial: each decision once for every map made, and for every one scored."""
+    made = sum(name not in GAZE_METHODS for name in settings.methods)
+    decisions = num_decisions(len(trial.frame_numbers), settings.protocol.frame_skip)
+    return decisions * (made + PASSES * len(settings.methods))
 
 
 def score_trials(
@@ -130,25 +71,35 @@ def score_trials(
 ) -> Iterator[TrialScores | SkippedTrial]:
     """Score trial after trial; one that is broken or cannot be scored is skipped, with a reason.
 
-    `progress` is called as a trial begins, and what it returns as the trial goes on. Trials whose
-    number is among the `finished` are not scored again.
+    `progress` is called as a trial begins, and what it returns as the trial goes on, `num_steps` in
+    all. Trials whose number is among the `finished` are not scored again. Mean gaze is that of the
+    other `refs`. Unless attention alone is scored, the first trial scored keeps frames to show.
     """
+    refs = list(refs)
+    others = OtherGaze(refs, settings)
+    wants_frames = not settings.is_plain
     for ref in refs:
-        if finished is not None and ref.number in finished:
-            yield finished[ref.number]
-            continue
-        if ref.absent:
+        result = finished.get(ref.number) if finished else None
+        if result is None and ref.absent:
             reason = f"trial {ref.name} ({ref.game}): none of its files is here"
             yield SkippedTrial(ref=ref, reason=reason, absent=True)
             continue
         try:
-            with open_trial(ref) as trial:
-                result = score_trial(
-                    agent, trial, settings, progress=progress(trial), scratch=scratch
-                )
+            if result is None:
+                with open_trial(ref) as trial:
+                    result = score_trial(
+                        agent,
+                        trial,
+                        settings,
+                        others=others.without(ref),
+                        keep_frames=wants_frames,
+                        progress=progress(trial),
+                        scratch=scratch,
+                    )
         except TrialError as error:
             yield SkippedTrial(ref=ref, reason=str(error))
         else:
+            wants_frames = False
             yield result
 
 
@@ -157,53 +108,89 @@ def score_trial(
     trial: Trial,
     settings: BenchmarkSettings,
     *,
+    others: IntArray | None = None,
+    keep_frames: bool = False,
     progress: Progress = lambda steps: None,
     scratch: Path | None = None,
 ) -> TrialScores:
-    """Play `trial` back to `agent` and score its attention at every decision.
+    """Play `trial` back to `agent` once, and score the maps of all methods at every decision.
 
-    Attention waits in a nameless file in `scratch` (default: the system's temporary folder) until
-    the largest value of the trial is known, so memory does not grow with the trial's frames.
-    Raises TrialError if nothing can be scored, InputError if the network has no attention.
+    others [H, W]: fixations of other trials, which mean gaze is made of; without them it comes
+    from the other half of this trial. keep_frames: keep each method's decisions to show.
+    What methods compute waits in nameless files in `scratch` (default: the system's temporary
+    folder) until the largest value of the trial is known, so memory does not grow with the frames.
+    Raises TrialError if nothing can be scored, InputError for a method that cannot be served.
     """
-    geometry = attention_geometry(agent)
     fixations = _fixations(trial, settings)
-    shown = int(np.argmax([points.total for points in fixations]))
-    with closing(ArraySpool(scratch or Path(tempfile.gettempdir()))) as spool:
-        tape = _Tape(spool, shown)
-        decisions = play_back(trial.frames(), settings.protocol)
-        for batch in _batches(tape.watch(decisions), BATCH):
-            tape.record(agent.attention(batch), geometry)
-            progress(len(batch))
-        maps = tape.maps(geometry, settings, progress)
-        metrics = score_sequence(maps, fixations, sigma=settings.sigma, seed=settings.seed)
+    shown = int(np.argmax([points.total for points in fixations[0]]))
+    prior = _prior(others, fixations[0], settings)
+    with ExitStack() as stack:
+        methods = agent_methods(agent, settings)
+        spools = [stack.enter_context(MethodSpool(method, scratch)) for method in methods]
+        tape = stack.enter_context(_Tape(settings, scratch, only=None if keep_frames else shown))
+        _record(agent, tape.watch(play_back(trial.frames(), settings.protocol)), spools, progress)
+        results: list[Result] = []
+        for track in _tracks(spools, prior, fixations, settings):
+            first = () if results else (shown,)
+            tell = keep_frames and kind_of(track.name) == "agent"
+            results.append(score_track(track, prior, settings, progress, shown=first, tell=tell))
+        tape.illustrate(results, fixations[0])
     return TrialScores(
         ref=trial.ref,
-        metrics=metrics,
+        methods=tuple(result.with_frames() for result in results),
         frame_numbers=np.array(tape.frame_numbers),
-        num_fixations=np.array([points.total for points in fixations]),
+        num_fixations=np.array([points.total for points in fixations[0]]),
+        prior=prior.source,
         audit=trial.audit,
-        example=tape.example(settings, fixations[shown]),
+        example=results[0].examples[shown],
     )
 
 
-def _fixations(trial: Trial, settings: BenchmarkSettings) -> list[Fixations]:
+def _fixations(trial: Trial, settings: BenchmarkSettings) -> Shifted:
     """The fixations of every decision; TrialError if there is no decision or no fixation."""
-    fixations = decision_fixations(
-        trial.gaze,
+    fixations = {shift: _shifted_fixations(trial, settings, shift) for shift in (0, *SHIFTS)}
+    name = f"trial {trial.ref.name} ({trial.ref.game})"
+    if not fixations[0]:
+        count = len(trial.frame_numbers)
+        raise TrialError(f"{name}: too short to play back ({count} frame, at least 2 are needed)")
+    if not any(points.total for points in fixations[0]):
+        raise TrialError(f"{name}: no gaze on any frame that the network sees")
+    return fixations
+
+
+def _shifted_fixations(trial: Trial, settings: BenchmarkSettings, shift: int) -> list[Fixations]:
+    """With the gaze of `shift` frames later on each frame."""
+    return decision_fixations(
+        {number - shift: points for number, points in trial.gaze.items()},
         trial.frame_numbers,
         alignment=settings.alignment,
         shape=settings.shape,
         frame_skip=settings.protocol.frame_skip,
         stack=settings.protocol.stack,
     )
-    name = f"trial {trial.ref.name} ({trial.ref.game})"
-    if not fixations:
-        count = len(trial.frame_numbers)
-        raise TrialError(f"{name}: too short to play back ({count} frame, at least 2 are needed)")
-    if not any(points.total for points in fixations):
-        raise TrialError(f"{name}: no gaze on any frame that the network sees")
-    return fixations
+
+
+def _prior(
+    others: IntArray | None, fixations: Sequence[Fixations], settings: BenchmarkSettings
+) -> GazePrior:
+    if others is not None:
+        return prior_of_trials(others, len(fixations), sigma=settings.sigma)
+    return prior_of_halves(fixations, stack=settings.protocol.stack, sigma=settings.sigma)
+
+
+def _record(
+    agent: Agent,
+    observations: Iterator[UInt8Array],
+    spools: Sequence[MethodSpool],
+    progress: Progress,
+) -> None:
+    """Ask every method about all observations, in which the agent's best actions are explained."""
+    explains = any(spool.method.target != "none" for spool in spools)
+    for batch in _batches(observations, BATCH):
+        best = agent.scores(batch).argmax(axis=1) if explains else np.zeros(len(batch), np.int64)
+        for spool in spools:
+            spool.record(batch, best)
+            progress(len(batch))
 
 
 def _batches(observations: Iterator[UInt8Array], size: int) -> Iterator[UInt8Array]:
@@ -212,55 +199,58 @@ def _batches(observations: Iterator[UInt8Array], size: int) -> Iterator[UInt8Arr
         yield np.stack(batch)
 
 
-class _Tape:
-    """Attention of a trial on its way from the network to the metrics."""
+def _tracks(
+    spools: Iterable[MethodSpool],
+    prior: GazePrior,
+    fixations: Shifted,
+    settings: BenchmarkSettings,
+) -> Iterator[Track]:
+    """What is scored, in the order of the settings' methods."""
+    recorded = {spool.method.name: spool for spool in spools}
+    for name in settings.methods:
+        if name in recorded:
+            yield recorded[name].track(settings, fixations)
+        else:
+            yield gaze_track(name, prior, fixations, settings)
 
-    def __init__(self, spool: ArraySpool, shown: int) -> None:
+
+class _Tape(Closing):
+    """What is remembered of a playback: frame numbers, and the pictures of decisions to show."""
+
+    def __init__(
+        self, settings: BenchmarkSettings, scratch: Path | None, *, only: int | None
+    ) -> None:
+        """`only`: the one decision that can be shown; None for all, which wait in a file."""
         self.frame_numbers: list[int] = []
         """The newest frame at each decision."""
-        self._spool = spool
-        self._shown = shown
-        self._peak = 0.0
-        self._decision: Decision | None = None
-        self._saliency: FloatArray | None = None
+        self._processed = settings.processed
+        self._only = only
+        self._decisions: list[int] = []
+        self._spool = ArraySpool(scratch or Path(tempfile.gettempdir()))
 
     def watch(self, decisions: Iterable[Decision]) -> Iterator[UInt8Array]:
-        """The observations of `decisions`; keeps the decision that will be shown."""
+        """The observations of `decisions`, whose pictures are kept."""
         for decision in decisions:
             self.frame_numbers.append(decision.frame_number)
-            if decision.index == self._shown:
-                self._decision = decision
+            if self._only in (None, decision.index):
+                newest = decision.observation[..., -1]
+                self._decisions.append(decision.index)
+                self._spool.append([newest if self._processed else decision.screen])
             yield decision.observation
 
-    def record(self, attention: FloatArray, geometry: AttentionGeometry) -> None:
-        """Append attention [B, h, w]; the largest value that is drawn normalises the trial."""
-        drawn = attention_to_input(attention, geometry)
-        finite = np.isfinite(drawn)
-        self._peak = max(self._peak, float(drawn.max(where=finite, initial=0.0)))
-        for cells in attention:
-            self._spool.append([cells])
+    def illustrate(self, results: Sequence[Result], fixations: Sequence[Fixations]) -> None:
+        """Give each of the `results` the examples of its maps, on one picture after the other."""
+        for decision, (picture,) in zip(self._decisions, self._spool, strict=True):
+            for result in results:
+                if decision in result.maps:
+                    result.examples[decision] = Example(
+                        decision=decision,
+                        frame_number=self.frame_numbers[decision],
+                        picture=picture,
+                        saliency=result.maps[decision],
+                        fixations=fixations[decision],
+                    )
 
-    def maps(
-        self, geometry: AttentionGeometry, settings: BenchmarkSettings, progress: Progress
-    ) -> Iterator[FloatArray]:
-        """Each decision's map over the compared frame, [H, W] in 0..1."""
-        for index, (cells,) in enumerate(self._spool):
-            drawn = normalise(attention_to_input(cells[None], geometry), self._peak)[0]
-            saliency = drawn if settings.processed else upscale(drawn, settings.shape)
-            if index == self._shown:
-                self._saliency = saliency
-            yield saliency
-            progress(1)
-
-    def example(self, settings: BenchmarkSettings, fixations: Fixations) -> Example:
-        """The decision that is shown, once all maps were drawn."""
-        if self._decision is None or self._saliency is None:
-            raise RuntimeError(f"decision {self._shown} was not played back")
-        newest = self._decision.observation[..., -1]
-        return Example(
-            decision=self._shown,
-            frame_number=self._decision.frame_number,
-            picture=newest if settings.processed else self._decision.screen,
-            saliency=self._saliency,
-            fixations=fixations,
-        )
+    def close(self) -> None:
+        """Give the disk space back."""
+        self._spool.close()

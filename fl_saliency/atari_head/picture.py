@@ -8,7 +8,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from fl_saliency.atari_head.benchmark import BenchmarkSettings, Example, TrialScores
+from fl_saliency.atari_head.scores import Example, TrialScores
+from fl_saliency.atari_head.settings import BenchmarkSettings
 from fl_saliency.base import FloatArray
 
 __all__ = ["benchmark_figure"]
@@ -42,11 +43,10 @@ def benchmark_figure(
         if chance is not None:
             panel.axhline(chance, color=_GREY, linestyle="--", linewidth=1, label="chance")
             panel.legend(loc="upper right", fontsize="small")
-    _draw_example(axes[1, 1], scores[0].example, scores[0].ref.number)
+    name = scores[0].methods[0].name
+    _draw_example(axes[1, 1], scores[0].example, scores[0].ref.number, name)
     stage = "84x84 input" if settings.processed else "210x160 screen"
-    figure.suptitle(
-        f"{title}: attention against gaze ({stage}, gaze alignment: {settings.alignment})"
-    )
+    figure.suptitle(f"{title}: {name} against gaze ({stage}, gaze alignment: {settings.alignment})")
     return figure
 
 
@@ -72,10 +72,10 @@ def _boxes(axes: Axes, values: Sequence[FloatArray], labels: Sequence[str]) -> N
     axes.grid(visible=True, axis="y", alpha=0.3)
 
 
-def _draw_example(axes: Axes, example: Example, trial: int) -> None:
+def _draw_example(axes: Axes, example: Example, trial: int, name: str) -> None:
     axes.imshow(example.picture, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
     saliency = example.saliency
-    contours = Line2D([], [], color=_SKY_BLUE, label="attention:\n50, 70, 90 %\nof its maximum")
+    contours = Line2D([], [], color=_SKY_BLUE, label=f"{name}:\n50, 70, 90 %\nof its maximum")
     if np.isfinite(saliency).all() and saliency.min() < 0.5 * saliency.max():
         levels = np.array(_LEVELS) * saliency.max()
         axes.contour(saliency, levels=levels, colors=_SKY_BLUE, linewidths=1.5)

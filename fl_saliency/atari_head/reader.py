@@ -30,6 +30,7 @@ __all__ = [
     "audit_trials",
     "find_all_trials",
     "find_trials",
+    "frame_prefix",
     "open_trial",
 ]
 
@@ -168,7 +169,8 @@ def _trial_error(ref: TrialRef, problem: str) -> TrialError:
     return TrialError(f"trial {ref.name} ({ref.game}): {problem}")
 
 
-def _prefix(ref: TrialRef) -> str:
+def frame_prefix(ref: TrialRef) -> str:
+    """What the names of a trial's frames begin with, before their number."""
     match = _TRIAL_NAME.fullmatch(ref.name)
     if match is None:
         raise FileFormatError("its name is not <number>_<recording>_<date>")
@@ -177,19 +179,19 @@ def _prefix(ref: TrialRef) -> str:
 
 def _open_store(ref: TrialRef, archive: Path) -> FrameStore:
     if ref.container is None and archive.is_dir():
-        store: FrameStore = FolderStore(archive, _prefix(ref))
+        store: FrameStore = FolderStore(archive, frame_prefix(ref))
     else:
-        store = SpoolStore(archive, _prefix(ref), container=ref.container)
+        store = SpoolStore(archive, frame_prefix(ref), container=ref.container)
     if not store.numbers:
         store.close()
-        raise FileFormatError(f"{archive}: holds no frame {_prefix(ref)}_<n>.png")
+        raise FileFormatError(f"{archive}: holds no frame {frame_prefix(ref)}_<n>.png")
     return store
 
 
 def _checked_labels(ref: TrialRef, path: Path, store: FrameStore) -> Labels:
     shown = path if ref.container is None else ref.container / path
     with open_binary(path, container=ref.container) as stream:
-        labels = read_labels(stream, shown=shown, prefix=_prefix(ref))
+        labels = read_labels(stream, shown=shown, prefix=frame_prefix(ref))
     if labels.rows.keys().isdisjoint(store.numbers):
         raise FileFormatError(f"{shown}: none of its rows belongs to a frame of the archive")
     return labels

@@ -1,12 +1,16 @@
-"""`fls benchmark` and benchmark_atari_head.py: score an agent's attention against human gaze."""
+"""`fls benchmark` and benchmark_atari_head.py: score saliency maps against human gaze."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import arg
 
 from fl_saliency.atari_head.fixations import Alignment
 from fl_saliency.cli.common import run_command
+from fl_saliency.saliency.options import MethodOptions
 
 __all__ = ["PROG", "BenchmarkConfig", "main"]
 
@@ -15,7 +19,7 @@ PROG = "benchmark_atari_head.py"
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkConfig:
-    """Score an agent's attention against the gaze of Atari-HEAD's players."""
+    """Score an agent's saliency maps against the gaze of Atari-HEAD's players."""
 
     experiment_dir: Path
     """Run directory: config.json and model.pkl, ours or OpenAI Baselines'."""
@@ -23,6 +27,14 @@ class BenchmarkConfig:
     """Folder with Atari-HEAD's meta_data.csv and trials, in either layout, zipped or unpacked."""
     eval_seed: int = 1000
     """Seed of the agent; recorded, but scores do not depend on it: recorded frames are replayed."""
+    saliency: tuple[str, ...] = ("attention",)
+    """Saliency methods to score; baselines, mean_gaze and human are methods too.
+
+    The first one's scores are those of saliency.pkl and saliency.png."""
+    baselines: bool | None = None
+    """Score the baselines too: uniform, random, centre, frame_difference, mean_gaze, human.
+
+    Default: unless attention alone is scored."""
     processed_obs: bool = False
     """Compare on the network's 84x84 input instead of the 210x160 screen."""
     gaze_alignment: Alignment = "frames"
@@ -37,6 +49,8 @@ class BenchmarkConfig:
     """Replace results that are there, and begin anew instead of going on with an unfinished job."""
     progress: bool = True
     """Progress bar (on a terminal only)."""
+    method: Annotated[MethodOptions, arg(name="")] = field(default_factory=MethodOptions)
+    """What the methods are told."""
 
 
 def main(argv: Sequence[str] | None = None, *, prog: str = PROG) -> int:
@@ -46,7 +60,7 @@ def main(argv: Sequence[str] | None = None, *, prog: str = PROG) -> int:
         partial(_benchmark, prog=prog),
         argv,
         prog=prog,
-        description="Score an agent's attention against human gaze (Atari-HEAD).",
+        description="Score an agent's saliency maps against human gaze (Atari-HEAD).",
     )
 
 

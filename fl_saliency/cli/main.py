@@ -15,6 +15,7 @@ COMMANDS = {
     "saliency": "draw maps of any method over an agent's play",
     "benchmark": "score an agent's attention against human gaze (Atari-HEAD)",
     "intervene": "change one moment of a game, and see what the agent makes of it",
+    "sanity": "check saliency methods on an agent: randomised weights, insertion and deletion",
     "networks": "list the networks with their parameter counts",
     "data": "download and audit Atari-HEAD",
     "doctor": "check run directories and results: checksums, formats, completeness",

@@ -12,7 +12,16 @@ import numpy as np
 
 from fl_saliency.base import FloatArray, IntArray
 
-__all__ = ["Fixations", "FixationsLike", "auc", "draw_pixels", "nss", "shuffled_auc"]
+__all__ = [
+    "Fixations",
+    "FixationsLike",
+    "as_fixations",
+    "auc",
+    "check_shape",
+    "draw_pixels",
+    "nss",
+    "shuffled_auc",
+]
 
 _NO_SPREAD = 1e-8
 """A map whose standard deviation is not above this is constant to NSS."""
@@ -50,7 +59,7 @@ class Fixations:
     def union(cls, parts: Sequence["Fixations"], shape: tuple[int, int]) -> Self:
         """All fixations of `parts` (all of `shape`, perhaps none) together; repeats add up."""
         for part in parts:
-            _check_shape("fixations", part.shape, shape)
+            check_shape("fixations", part.shape, shape)
         pixels = [part.pixels for part in parts]
         return cls(shape, np.concatenate([np.zeros(0, np.int32), *pixels]))
 
@@ -69,11 +78,13 @@ FixationsLike: TypeAlias = Fixations | IntArray
 """Fixations, or their counts as int [H, W]."""
 
 
-def _as_fixations(value: FixationsLike) -> Fixations:
+def as_fixations(value: FixationsLike) -> Fixations:
+    """`value` as Fixations; TypeError for a density."""
     return value if isinstance(value, Fixations) else Fixations.from_counts(value)
 
 
-def _check_shape(name: str, found: tuple[int, ...], expected: tuple[int, ...]) -> None:
+def check_shape(name: str, found: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    """ValueError that calls the array `name` unless it has the expected shape."""
     if tuple(found) != tuple(expected):
         raise ValueError(f"{name}: expected shape {tuple(expected)}, got {tuple(found)}")
 
@@ -84,8 +95,8 @@ def nss(saliency: FloatArray, fixations: FixationsLike) -> float | None:
     saliency [H, W] of any scale, fixations [H, W] -> float; None where undefined: no fixation,
     a map that is constant (population standard deviation up to 1e-8) or not finite.
     """
-    points = _as_fixations(fixations)
-    _check_shape("saliency", saliency.shape, points.shape)
+    points = as_fixations(fixations)
+    check_shape("saliency", saliency.shape, points.shape)
     if not points.total or not np.isfinite(saliency).all():
         return None
     # Float64 here: the deviation of a constant float32 map is rounding of its mean, not 0.
@@ -158,9 +169,9 @@ def shuffled_auc(
     as there are fixations, taken from `others`; chance is 0.5. None where undefined: no fixation
     here or in the others, a map that is not finite or whose extremes are close (rtol 1e-5).
     """
-    points, background = _as_fixations(fixations), _as_fixations(others)
-    _check_shape("saliency", saliency.shape, points.shape)
-    _check_shape("others", background.shape, points.shape)
+    points, background = as_fixations(fixations), as_fixations(others)
+    check_shape("saliency", saliency.shape, points.shape)
+    check_shape("others", background.shape, points.shape)
     low, high = float(saliency.min()), float(saliency.max())
     varies = bool(np.isfinite([low, high]).all() and not np.isclose(low, high))
     if not varies or not points.total or not background.total:

@@ -18,11 +18,11 @@ from fl_saliency.metrics.distribution import blur_fixations
 from fl_saliency.metrics.fixation import (
     Fixations,
     FixationsLike,
-    _as_fixations,
-    _check_shape,
+    as_fixations,
     auc,
+    check_shape,
 )
-from fl_saliency.metrics.paper import _blocked
+from fl_saliency.metrics.paper import why_undefined
 
 __all__ = [
     "EPS",
@@ -104,8 +104,8 @@ def mit_sauc(saliency: FloatArray, fixations: FixationsLike, others: FixationsLi
     saliency, fixations, others [H, W] -> float in 0..1, chance and constant map 0.5; None: no
     fixation here or in the others, map not finite.
     """
-    points, background = _scorable(saliency, fixations), _as_fixations(others)
-    _check_shape("others", background.shape, saliency.shape)
+    points, background = _scorable(saliency, fixations), as_fixations(others)
+    check_shape("others", background.shape, saliency.shape)
     if points is None or not background.total:
         return None
     values = saliency.ravel()
@@ -148,7 +148,7 @@ def information_gain(
     """
     prior = _log2_baseline(baseline)
     points = _scorable(saliency, fixations)
-    _check_shape("baseline", prior.shape, saliency.shape)
+    check_shape("baseline", prior.shape, saliency.shape)
     return None if points is None else _gain(_density(saliency), points, prior)
 
 
@@ -158,28 +158,30 @@ def score_sequence_mit(
     *,
     sigma: float,
     baseline: FloatArray,
+    fold: IntArray | None = None,
 ) -> MitScores:
     """Score T maps [H, W], drawn one at a time, against the T frames' fixations.
 
     sigma: blur of the fixations for KL, CC and SIM, pixels. baseline [H, W]: density that
     information gain is over, above 0 where anyone looks; from other trials, for it to be fair.
+    Several baselines [K, H, W] need `fold`, int [T]: which of them is a frame's.
     Raises ValueError if there are not as many maps as frames, or shapes differ.
     """
-    frames = [_as_fixations(points) for points in fixations]
-    prior = _log2_baseline(baseline)
-    everyone = _total_counts(frames, prior.shape)
+    frames = [as_fixations(points) for points in fixations]
+    priors, folds = _priors(baseline, fold, len(frames))
+    everyone = _total_counts(frames, priors[0].shape)
     values = np.full((len(MIT_METRICS), len(frames)), np.nan)
     reasons: dict[str, Counter[str]] = {name: Counter() for name in MIT_METRICS}
     for frame, (saliency, points) in enumerate(zip(maps, frames, strict=True)):
-        _check_shape("saliency", saliency.shape, points.shape)
-        blocked = _blocked(saliency, points)
+        check_shape("saliency", saliency.shape, points.shape)
+        blocked = why_undefined(saliency, points)
         if blocked:
             for counter in reasons.values():
                 counter[blocked] += 1
             continue
         others = everyone - points.counts()
         reasons["sauc"]["no_other_fixation"] += not others.any()
-        values[:, frame] = _score(saliency, points, others, sigma, prior)
+        values[:, frame] = _score(saliency, points, others, sigma, priors[folds[frame]])
     dropped = {name: dict(+counter) for name, counter in reasons.items()}
     return MitScores(**dict(zip(MIT_METRICS, values, strict=True)), dropped=dropped)
 
@@ -203,18 +205,32 @@ def _score(
     )
 
 
+def _priors(
+    baseline: FloatArray, fold: IntArray | None, frames: int
+) -> tuple[list[FloatArray], IntArray]:
+    """log2 densities of the baselines, and which of them is each frame's, int [frames]."""
+    if fold is None:
+        return [_log2_baseline(baseline)], np.zeros(frames, np.int64)
+    if np.ndim(baseline) != 3 or np.shape(fold) != (frames,):
+        raise ValueError(
+            f"baseline {np.shape(baseline)}, fold {np.shape(fold)}: "
+            f"expected [K, H, W] and ({frames},)"
+        )
+    return [_log2_baseline(density) for density in baseline], fold
+
+
 def _scorable(saliency: FloatArray, fixations: FixationsLike) -> Fixations | None:
     """The fixations, or None where no metric is defined."""
-    points = _as_fixations(fixations)
-    _check_shape("saliency", saliency.shape, points.shape)
-    return None if _blocked(saliency, points) else points
+    points = as_fixations(fixations)
+    check_shape("saliency", saliency.shape, points.shape)
+    return None if why_undefined(saliency, points) else points
 
 
 def _total_counts(frames: Sequence[Fixations], shape: tuple[int, ...]) -> IntArray:
     """Fixations of all frames per pixel, int64 [H, W]."""
     total = np.zeros(shape, np.int64)
     for points in frames:
-        _check_shape("fixations", points.shape, shape)
+        check_shape("fixations", points.shape, shape)
         total += points.counts()
     return total
 

@@ -23,6 +23,7 @@ __all__ = [
     "SequenceScores",
     "other_frames",
     "score_sequence",
+    "why_undefined",
 ]
 
 METRICS = ("nss", "kldiv", "sauc")
@@ -70,7 +71,7 @@ def score_sequence(
     values = np.full((len(METRICS), len(fixations)), np.nan)
     reasons: dict[str, Counter[str]] = {name: Counter() for name in METRICS}
     for frame, (saliency, points) in enumerate(zip(maps, fixations, strict=True)):
-        blocked = _blocked(saliency, points)
+        blocked = why_undefined(saliency, points)
         if blocked:  # The outer generator stands still on such a frame.
             for counter in reasons.values():
                 counter[blocked] += 1
@@ -87,7 +88,7 @@ def score_sequence(
     return SequenceScores(nss=nss_values, kldiv=kl_values, sauc=sauc_values, dropped=dropped)
 
 
-def _blocked(saliency: FloatArray, points: Fixations) -> DropReason | None:
+def why_undefined(saliency: FloatArray, points: Fixations) -> DropReason | None:
     """Why no metric at all is defined on this frame, if so."""
     if not points.total:
         return "no_fixation"

@@ -9,12 +9,14 @@ from fl_saliency.atari_head.benchmark import (
     BenchmarkSettings,
     SkippedTrial,
     TrialScores,
+    num_steps,
     score_trial,
     score_trials,
 )
 from fl_saliency.atari_head.reader import TrialError, find_trials, open_trial
 from fl_saliency.envs.protocol import resolve_protocol
 from fl_saliency.errors import InputError
+from fl_saliency.saliency.options import MethodOptions
 from tests.atari_head.gaze_fakes import (
     GOLDEN,
     TRIALS,
@@ -136,12 +138,15 @@ def test_maps_that_are_constant_zero_or_not_finite_are_dropped_and_counted() -> 
     assert nothing.metrics.dropped["kldiv"] == {"zero_under_gaze": 2, "map_not_finite": 1}
 
 
-def test_progress_counts_every_decision_twice() -> None:
+@pytest.mark.parametrize("saliency", [("attention",), ("perturbation", "centre", "human")])
+def test_progress_counts_every_map_that_is_made_or_scored(saliency: tuple[str, ...]) -> None:
     numbers = range(1, 42)
     trial: Any = FakeTrial(numbers, square_gaze(numbers))
     steps: list[int] = []
-    score_trial(FakeAgent(newest_frame), trial, SETTINGS, progress=steps.append)
-    assert sum(steps) == 2 * 10
+    how = settings(saliency=saliency, baselines=False, options=MethodOptions(stride=28))
+    score_trial(FakeAgent(newest_frame), trial, how, progress=steps.append)
+    assert sum(steps) == num_steps(trial, how)
+    assert num_steps(trial, SETTINGS) == 10 * (1 + 4)
 
 
 def test_memory_does_not_grow_with_the_trial() -> None:
@@ -163,7 +168,9 @@ def test_memory_does_not_grow_with_the_trial() -> None:
 def test_a_network_without_attention_is_an_error_that_says_what_serves() -> None:
     trial: Any = FakeTrial(range(1, 9), square_gaze(range(1, 9)))
     agent = FakeAgent(newest_frame, geometry=None)
-    with pytest.raises(InputError, match=r"no built-in attention .* perturbation and gradient"):
+    with pytest.raises(
+        InputError, match=r"'cnn_fake' has no built-in attention; .* perturbation, "
+    ):
         score_trial(agent, trial, SETTINGS)
 
 

@@ -59,6 +59,10 @@ BASE: dict[str, tuple[str, ...]] = {
         *("--experiment-dir", "run", "--output-dir", "out"),
         *("--ram", "99=60", "--at", "5", "--steps", "2"),
     ),
+    "sanity": (
+        *("run", "--output-dir", "out"),
+        *("--methods", "gradient", "--states", "2", "--every", "2"),
+    ),
     "networks": (),
     "data": (),
     "data atari-head": ("--game", "breakout", "--output-dir", "out", "--record", str(RECORD)),
@@ -84,6 +88,9 @@ EXEMPT: dict[tuple[str, str], str] = {
     ("intervene", "keep"): _SWITCH,
     ("intervene", "overwrite"): _SWITCH,
     ("intervene", "progress"): _SWITCH,
+    ("sanity", "run"): "an argument without a name: the rows of --experiment-dir stand for it",
+    ("sanity", "overwrite"): _SWITCH,
+    ("sanity", "progress"): _SWITCH,
     ("networks", "json"): _SWITCH,
     ("doctor", "directories"): "an argument without a name: the rows of DIR stand for it",
 }
@@ -670,8 +677,9 @@ def benchmark_rows() -> Iterator[BadInput]:
     build = made.config(env_name="MsPacmanNoFrameskip-v4")
     yield run_file("benchmark", "config.json: a game without a trial", said, build)
     yield from model_files("benchmark")
-    said = "network 'cnn' has no built-in attention..."
+    said = "method 'attention': network 'cnn' has no built-in attention; methods that ..."
     yield run_file("benchmark", "a network without attention", said, made.cnn_run)
+    yield from benchmark_methods(*good)
     yield from gaze_folders("benchmark", made.good_run)
     yield from broken_trials("benchmark", made.good_run)
     yield from output_dirs("benchmark", *good)
@@ -858,6 +866,30 @@ def method_choices(command: str, *files: Build) -> Iterator[BadInput]:
     yield row(command, "a misspelt layer", said, *words, files=files)
 
 
+def benchmark_methods(*files: Build) -> Iterator[BadInput]:
+    """What is scored, and what the methods are told."""
+    said = "unknown saliency method 'gradcm'; did you mean 'gradcam'?"
+    yield row("benchmark", "a misspelt method", said, "--saliency", "gradcm")
+    said = "unknown saliency method 'mean_gase'; did you mean 'mean_gaze'?"
+    yield row("benchmark", "a misspelt baseline", said, "--saliency", "mean_gase")
+    said = "no saliency method given; choose from: attention, ..."
+    yield row("benchmark", "no method", said, "--saliency")
+    said = "saliency method 'rise' is given twice"
+    yield row("benchmark", "a method given twice", said, "--saliency", "rise", "rise")
+    for value in ("yes", ""):
+        said = f"--baselines: unknown value {value!r}; choose one of: False, True"
+        yield row("benchmark", "neither True nor False", said, "--baselines", value)
+    yield from method_options("benchmark")
+    words = ("--saliency", "sarfa", "--target")
+    said = "unknown target 'valu'; did you mean 'value'?"
+    yield row("benchmark", "no such target", said, *words, "valu", files=files)
+    said = "method 'sarfa' cannot explain target 'value', only action; methods that can: ..."
+    yield row("benchmark", "another method's target", said, *words, "value", files=files)
+    words = ("--saliency", "gradcam", "--layer", "c33")
+    said = "unknown layer 'c33'; did you mean 'c3'?"
+    yield row("benchmark", "a misspelt layer", said, *words, files=files)
+
+
 def saliency_rows() -> Iterator[BadInput]:
     yield from usage("saliency", "--exprimnt-dir", "--experiment-dir")
     yield from not_numbers("saliency", whole="steps eval-seed trial fps")
@@ -980,6 +1012,38 @@ def intervene_files() -> Iterator[BadInput]:
     yield from extra_imports("intervene", made.good_run)
 
 
+# --- fls sanity ---
+
+
+def sanity_rows() -> Iterator[BadInput]:
+    command, run = "sanity", made.good_run
+    yield from usage(command, "--exprimnt-dir", "--experiment-dir")
+    yield from not_numbers(command, whole="states every seed eval-seed")
+    yield from out_of_range(command, "states", f"0 1 1001 {HUGE}", "2 to 1000")
+    yield from out_of_range(command, "every", f"0 -1 10001 {HUGE}", "1 to 10000 decisions")
+    seeds = f"-1 {2**31} {HUGE}"
+    yield from out_of_range(command, "seed eval-seed", seeds, "a seed from 0 to 2147483647")
+    said = "RUN: expected one run directory (or --experiment-dir instead)"
+    yield row(command, "no run named", said, alone=True)
+    yield row(command, "two runs named", said, "--experiment-dir", "run")
+    said = "unknown saliency method 'gradcm'; did you mean 'gradcam'?"
+    yield row(command, "a misspelt method", said, "--methods", "gradcm")
+    said = "no saliency method given; choose from: attention, ..."
+    yield row(command, "no method", said, "--methods")
+    said = "saliency method 'rise' is given twice"
+    yield row(command, "a method given twice", said, "--methods", "rise", "rise")
+    said = "--methods centre: expected other methods; this baseline always comes along"
+    yield row(command, "a baseline for a method", said, "--methods", "centre")
+    said = "method 'attention': network 'cnn' has no built-in attention; methods that ..."
+    words = ("--methods", "attention")
+    yield row(command, "a network without attention", said, *words, files=(run, made.cnn_run))
+    for item in run_directories(command):
+        yield replace(item, words=(*item.words, "--output-dir", "out"), alone=True)
+    yield from output_dirs(command, run)
+    yield full_output_dir(command, run)
+    yield from extra_imports(command, run)
+
+
 ROWS: tuple[BadInput, ...] = (
     *unknown_commands(),
     *train_options(),
@@ -994,4 +1058,5 @@ ROWS: tuple[BadInput, ...] = (
     *saliency_rows(),
     *intervene_options(),
     *intervene_files(),
+    *sanity_rows(),
 )

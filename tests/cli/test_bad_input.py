@@ -17,6 +17,7 @@ from fl_saliency.cli.intervene import InterveneConfig
 from fl_saliency.cli.main import main
 from fl_saliency.cli.networks import NetworksConfig
 from fl_saliency.cli.saliency import SaliencyConfig
+from fl_saliency.cli.sanity import SanityConfig
 from fl_saliency.experiments.configs import EvaluationConfig, TrainConfig
 from tests.atari_head.zenodo import serve
 from tests.cli.bad_input import BASE, EXEMPT, ROWS, BadInput
@@ -26,6 +27,7 @@ CONFIGS = {
     "run": EvaluationConfig,
     "benchmark": BenchmarkConfig,
     "saliency": SaliencyConfig,
+    "sanity": SanityConfig,
     "intervene": InterveneConfig,
     "networks": NetworksConfig,
     "data atari-head": DownloadConfig,

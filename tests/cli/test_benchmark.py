@@ -18,6 +18,7 @@ from tests.golden.weights import golden_weights
 GOLDEN = Path(__file__).parents[1] / "golden"
 NETWORKS = json.loads((GOLDEN / "networks.json").read_text())["networks"]
 FILES = ["saliency.csv", "saliency.json", "saliency.pkl", "saliency.png"]
+COMPARED = [*FILES, "saliency_frames.png", "saliency_methods.png"]
 
 
 def make_run(directory: Path, network: str, env_name: str = "BreakoutNoFrameskip-v4") -> Path:
@@ -134,6 +135,10 @@ def test_a_network_without_attention_says_what_would_serve(
         (["--trials", "9999"], "choose from: 9901, 9903"),
         (["--eval-seed", "-1"], "--eval-seed -1: expected a seed"),
         (["--gaze-alignment", "frame"], "--gaze-alignment"),
+        (["--saliency"], "no saliency method given; choose from: attention, "),
+        (["--saliency", "atention"], "'atention'; did you mean 'attention'?"),
+        (["--saliency", "sarfa", "sarfa"], "saliency method 'sarfa' is given twice"),
+        (["--saliency", "sarfa", "--stride", "0"], "--stride 0: expected 1 or more"),
     ],
 )
 def test_wrong_arguments_are_one_line_and_status_2(
@@ -142,6 +147,59 @@ def test_wrong_arguments_are_one_line_and_status_2(
     assert main(arguments(run, *more)) == 2
     assert message in error_of(capsys)
     assert names(run) == ["config.json", "model.pkl"]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["perturbation", "--target", "actoin"], "unknown target 'actoin'; did you mean 'action'?"),
+        (["perturbation", "--target", "action:9"], "expected action:N with N from 0 to 3"),
+        (["gradcam", "--target", "policy"], "method 'gradcam' cannot explain target 'policy'"),
+        (["gradcam", "--layer", "c9"], "unknown layer 'c9'"),
+    ],
+)
+def test_what_a_network_cannot_serve_is_one_line_and_status_2(
+    run: Path, more: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments(run, "--saliency", *more)) == 2
+    assert message in error_of(capsys)
+    assert names(run) == ["config.json", "model.pkl"]
+
+
+def test_a_network_without_attention_is_scored_by_other_methods_beside_the_baselines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, out = make_run(tmp_path / "cnn", "cnn"), tmp_path / "out"
+    words = ["--saliency", "perturbation", "--stride", "28", "--target", "value"]
+    words += ["--trials", "9903", "--output-dir", str(out), "--processed-obs"]
+    assert main(arguments(run, *words)) == 0
+    assert names(out) == COMPARED
+    said = capsys.readouterr().out
+    for start in ("convention paper: mean", "convention mit: mean", "perturbation      value"):
+        assert any(line.startswith(start) for line in said.splitlines()), said
+    assert "mean_gaze is the gaze of the other half of the trial's decisions" in said
+    found = json.loads((out / "saliency.json").read_text())
+    assert found["map"]["source"] == "perturbation"
+    methods = [method["name"] for method in found["methods"]]
+    assert methods[:2] == ["perturbation", "uniform"]
+    assert methods[-2:] == ["mean_gaze", "human"]
+    assert found["comparison"]["options"]["target"] == "value"
+
+    assert main(arguments(run, *words)) == 2
+    assert "saliency.pkl exists; add --overwrite" in capsys.readouterr().err
+    assert main(arguments(run, *words[:2], "--baselines", "False", *words[6:], "--overwrite")) == 0
+    found = json.loads((out / "saliency.json").read_text())
+    assert [method["name"] for method in found["methods"]] == ["perturbation"]
+
+
+def test_results_of_a_comparison_do_not_outlive_it(run: Path, tmp_path: Path) -> None:
+    out = ["--output-dir", str(tmp_path / "out"), "--trials", "9903", "--processed-obs"]
+    assert (
+        main(arguments(run, *out, "--saliency", "attention", "centre", "--baselines", "False")) == 0
+    )
+    assert names(tmp_path / "out") == COMPARED
+    assert main(arguments(run, *out, "--overwrite")) == 0
+    assert names(tmp_path / "out") == FILES
 
 
 def test_missing_folders_and_other_games_are_one_line_and_status_2(
@@ -165,6 +223,21 @@ def test_missing_folders_and_other_games_are_one_line_and_status_2(
     assert names(full) == ["notes.txt"]
 
 
+def test_a_wrong_method_is_found_before_tensorflow_starts(run: Path) -> None:
+    code = (
+        "import sys\n"
+        "from fl_saliency.cli.benchmark import main\n"
+        "assert main(sys.argv[1:]) == 2\n"
+        "assert 'tensorflow' not in sys.modules\n"
+    )
+    words = arguments(run, "--saliency", "nothing")
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "unknown saliency method 'nothing'; choose one of: activation" in done.stderr
+
+
 def test_help_does_not_import_tensorflow() -> None:
     code = (
         "import sys\n"
@@ -180,14 +253,18 @@ def test_help_does_not_import_tensorflow() -> None:
         assert flag in done.stdout
 
 
+@pytest.mark.parametrize("methods", [[], ["attention", "perturbation"]])
 def test_an_interrupted_benchmark_goes_on_with_the_trials_that_are_left(
+    methods: list[str],
     run: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     whole, out = tmp_path / "whole", tmp_path / "out"
-    assert main(arguments(run, "--output-dir", str(whole))) == 0
+    words = ["--saliency", *methods, "--baselines", "False"] if methods else []
+    files = COMPARED if methods else FILES
+    assert main(arguments(run, *words, "--output-dir", str(whole))) == 0
     score = benchmark.score_trial
 
     def interrupted(agent: Any, trial: Any, *more: Any, **named: Any) -> Any:
@@ -197,11 +274,11 @@ def test_an_interrupted_benchmark_goes_on_with_the_trials_that_are_left(
 
     with monkeypatch.context() as patch:
         patch.setattr(benchmark, "score_trial", interrupted)
-        assert main(arguments(run, "--output-dir", str(out))) == 130
+        assert main(arguments(run, *words, "--output-dir", str(out))) == 130
     assert names(out) == ["saliency.partial"]
     capsys.readouterr()
 
-    assert main(arguments(run, "--output-dir", str(out), "--processed-obs")) == 2
+    assert main(arguments(run, *words, "--output-dir", str(out), "--processed-obs")) == 2
     assert "an unfinished benchmark with other settings; add --overwrite" in capsys.readouterr().err
 
     scored = []
@@ -212,12 +289,12 @@ def test_an_interrupted_benchmark_goes_on_with_the_trials_that_are_left(
             scored.append(trial.ref.number) or score(agent, trial, *more, **named)
         ),
     )
-    assert main(arguments(run, "--output-dir", str(out))) == 0
+    assert main(arguments(run, *words, "--output-dir", str(out))) == 0
     assert "goes on with an unfinished benchmark: 1 trials are scored" in capsys.readouterr().out
     assert scored == [9903]
-    assert names(out) == FILES
-    for name in FILES:
+    assert names(out) == files
+    for name in files:
         assert (out / name).read_bytes() == (whole / name).read_bytes(), name
 
-    assert main(arguments(run, "--output-dir", str(out), "--overwrite")) == 0
+    assert main(arguments(run, *words, "--output-dir", str(out), "--overwrite")) == 0
     assert scored == [9903, 9901, 9903]

@@ -13,6 +13,7 @@ import joblib
 import numpy as np
 import pytest
 
+from fl_saliency.atari_head import report
 from fl_saliency.atari_head.report import RESULT_FILES
 from fl_saliency.base import EpisodeRecord, write_json
 from fl_saliency.checkpoints.snapshots import Snapshot, read_snapshot, write_snapshot
@@ -21,7 +22,7 @@ from fl_saliency.cli.benchmark_job import PARTIAL
 from fl_saliency.envs.protocol import resolve_protocol
 from fl_saliency.errors import InputError
 from fl_saliency.experiments.doctor import Finding, examine
-from fl_saliency.experiments.doctor.files import GAZE_FILES, GAZE_PARTIAL
+from fl_saliency.experiments.doctor.files import COMPARISON_FILES, GAZE_FILES, GAZE_PARTIAL
 from fl_saliency.folders import hold
 from tests.atari_head.gaze_fakes import TRIALS
 from tests.helpers import make_run
@@ -69,7 +70,23 @@ def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 def test_the_files_of_a_gaze_score_are_those_that_the_benchmark_writes() -> None:
     assert GAZE_FILES == RESULT_FILES
+    assert COMPARISON_FILES == report.COMPARISON_FILES
     assert GAZE_PARTIAL == PARTIAL
+
+
+def test_a_gaze_score_of_several_methods_is_examined_by_its_first(
+    specimen: Path, tmp_path: Path
+) -> None:
+    words = f"--experiment-dir {specimen} --atari-head-dir {TRIALS} --trials 9903 --processed-obs"
+    words += f" --saliency attention centre --baselines False --output-dir {tmp_path / 'gaze'}"
+    assert benchmark.main(words.split()) == 0
+    parts = found(tmp_path / "gaze")
+    assert {finding.status for finding in parts.values()} == {"ok"}
+    assert parts["saliency.csv"].text == "as saliency.pkl"
+    assert set(COMPARISON_FILES) < set(parts)
+    table = tmp_path / "gaze" / "saliency.csv"
+    table.write_text(table.read_text().replace(",attention,", ",attention,9", 1))
+    assert not_ok(tmp_path / "gaze")["saliency.csv"][0] == "bad"
 
 
 # --- what is whole ------------------------------------------------------------------------------

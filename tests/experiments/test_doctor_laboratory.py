@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fl_saliency.cli import saliency
+from fl_saliency.cli import saliency, sanity
 from fl_saliency.cli.main import main
 from fl_saliency.experiments.doctor.directory import examine
 from fl_saliency.experiments.doctor.files import LABORATORY_FILES
@@ -38,7 +38,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_files_are_those_that_the_commands_write() -> None:
-    for names in (saliency.RESULT_FILES, settings.RESULT_FILES):
+    for names in (saliency.RESULT_FILES, settings.RESULT_FILES, sanity.RESULT_FILES):
         assert LABORATORY_FILES[names[0]] == names[1:]
 
 

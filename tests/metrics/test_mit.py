@@ -347,3 +347,21 @@ def test_wrong_sequences_are_errors() -> None:
     density: Any = blur_fixations(counts, sigma=2)
     with pytest.raises(TypeError, match="density"):
         score_sequence_mit([saliency], [density], sigma=2, baseline=baseline)
+
+
+def test_each_frame_can_have_a_baseline_of_its_own() -> None:
+    rng = np.random.default_rng(0)
+    maps, baselines = rng.uniform(size=(3, 84, 84)), rng.uniform(0.1, 1, size=(2, 84, 84))
+    counts = list(rng.integers(2, size=(3, 84, 84)))
+    fold = np.array([1, 0, 1])
+    scores = score_sequence_mit(maps, fixations_of(counts), sigma=2, baseline=baselines, fold=fold)
+    expected = [
+        information_gain(saliency, points, baseline=baselines[which])
+        for saliency, points, which in zip(maps, counts, fold, strict=True)
+    ]
+    assert scores.ig.tolist() == expected
+    for wrong in (fold[:2], fold[:, None]):
+        with pytest.raises(ValueError, match=r"fold .*: expected \[K, H, W\] and \(3,\)"):
+            score_sequence_mit(maps, fixations_of(counts), sigma=2, baseline=baselines, fold=wrong)
+    with pytest.raises(ValueError, match=r"baseline \(84, 84\), fold \(3,\)"):
+        score_sequence_mit(maps, fixations_of(counts), sigma=2, baseline=baselines[0], fold=fold)

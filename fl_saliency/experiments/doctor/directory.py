@@ -8,6 +8,7 @@ from fl_saliency.errors import InputError
 from fl_saliency.experiments.configs import PARTIAL, RESULT_FILES
 from fl_saliency.experiments.doctor.evaluation import examine_evaluation
 from fl_saliency.experiments.doctor.files import (
+    COMPARISON_FILES,
     GAZE_FILES,
     GAZE_PARTIAL,
     LABORATORY_FILES,
@@ -79,7 +80,7 @@ def _examine_lock(report: Report) -> bool:
 def _note_leftovers(report: Report) -> None:
     """Files under temporary names: a job was killed while it wrote them."""
     laboratory = [name for record, others in LABORATORY_FILES.items() for name in (record, *others)]
-    known = (*RUN_FILES, "curve.png", *RESULT_FILES, *GAZE_FILES, *laboratory)
+    known = (*RUN_FILES, "curve.png", *RESULT_FILES, *GAZE_FILES, *COMPARISON_FILES, *laboratory)
     hidden = [name for name in report.names if name.startswith(tuple(f".{n}." for n in known))]
     with report.reading("logs") as path:
         hidden += [f"logs/{name}" for name in names_in(path) if name.startswith(".progress.csv.")]

@@ -16,6 +16,7 @@ from fl_saliency.errors import FileFormatError
 from fl_saliency.experiments.doctor.report import Report
 
 __all__ = [
+    "COMPARISON_FILES",
     "GAZE_FILES",
     "GAZE_PARTIAL",
     "LABORATORY_FILES",
@@ -33,11 +34,21 @@ RUN_FILES = ("config.json", "model.pkl", "checkpoints")
 # As `fls benchmark` names them: experiments may not import atari_head and cli, a test compares.
 GAZE_PARTIAL = "saliency.partial"
 GAZE_FILES = ("saliency.pkl", "saliency.json", "saliency.csv", "saliency.png")
+COMPARISON_FILES = ("saliency_methods.png", "saliency_frames.png")
+"""Further files of a gaze score of several methods."""
 LABORATORY_FILES = {
     "maps.json": ("maps.npz", "states.npz", "stills.png"),
     "intervention.json": ("intervention.npz", "intervention.png"),
+    "sanity.json": (
+        "sanity.html",
+        "examples.png",
+        "randomisation.png",
+        "insertion_deletion.png",
+        "zeroing.png",
+        "agreement.png",
+    ),
 }
-"""Record of `fls saliency` and `fls intervene` -> what lies beside it; a test compares."""
+"""Record of `fls saliency`, `intervene` and `sanity` -> what lies beside it; a test compares."""
 
 MAX_BYTES = 1 << 30
 """Largest log, picture or table that is read, in bytes."""

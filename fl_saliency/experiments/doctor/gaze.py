@@ -11,6 +11,7 @@ from fl_saliency.base import FloatArray
 from fl_saliency.checkpoints.foreign import load_foreign
 from fl_saliency.errors import FileFormatError
 from fl_saliency.experiments.doctor.files import (
+    COMPARISON_FILES,
     GAZE_FILES,
     GAZE_PARTIAL,
     checked,
@@ -21,11 +22,14 @@ from fl_saliency.experiments.doctor.files import (
 from fl_saliency.experiments.doctor.pictures import examine_picture
 from fl_saliency.experiments.doctor.report import Report, count, is_close
 from fl_saliency.logs.textfile import whole_lines
+from fl_saliency.metrics.mit import MIT_METRICS
 from fl_saliency.metrics.paper import METRICS
 
 __all__ = ["examine_gaze"]
 
 _GAZE_COLUMNS = ("trial", "decision", "frame", "n_fixations", *METRICS)
+_METHOD_COLUMNS = (*_GAZE_COLUMNS[:4], "method", *METRICS, *(f"mit_{m}" for m in MIT_METRICS))
+"""Where several methods are compared; saliency.pkl is of the first one."""
 
 _Trials: TypeAlias = Sequence[tuple[int, Mapping[str, FloatArray]]]
 """Number and metrics of each trial."""
@@ -44,7 +48,8 @@ def examine_gaze(report: Report) -> None:
         _examine_summary(report, trials)
     if "saliency.csv" in present:
         _examine_table(report, trials)
-    examine_picture(report, "saliency.png")
+    for name in ("saliency.png", *COMPARISON_FILES):
+        examine_picture(report, name)
     # The original leaves saliency.pkl alone.
     if present - {"saliency.pkl"} and not (GAZE_PARTIAL in report.names or report.at_work):
         require(report, GAZE_FILES)
@@ -102,7 +107,9 @@ def _examine_table(report: Report, trials: _Trials | None) -> None:
     part = "saliency.csv"
     with report.reading(part) as path:
         header, *rows = [tuple(row) for row in csv.reader(whole_lines(checked(path)))]
-        if header != _GAZE_COLUMNS:
+        if header == _METHOD_COLUMNS:
+            rows = [(*row[:4], *row[5:8]) for row in rows if row[4:5] == rows[0][4:5]]
+        elif header != _GAZE_COLUMNS:
             raise FileFormatError(f"line 1: expected {','.join(_GAZE_COLUMNS)}")
         if trials is None:
             report.ok(part, count(len(rows), "row"))
