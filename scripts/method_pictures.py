@@ -1,13 +1,12 @@
 """Makes docs/images/saliency/*.png: every saliency method on the same states of one agent.
 
-python scripts/method_pictures.py RUN [--states 120 200 280] [--output-dir docs/images/saliency]
+python scripts/method_pictures.py RUN [--states 60 150 260] [--output-dir docs/images/saliency]
 """
 
 import argparse
 import sys
 import tempfile
-import time
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -17,21 +16,21 @@ from matplotlib.figure import Figure
 from fl_saliency.base import UInt8Array, atomic_path
 from fl_saliency.cli.common import start_tensorflow
 from fl_saliency.envs.vector import AtariVectorEnv
-from fl_saliency.experiments.maps import MapJob, Maps
+from fl_saliency.experiments.maps import Maps
 from fl_saliency.experiments.overlays import Overlays
 from fl_saliency.playback.states import States, moments_of_play
 from fl_saliency.render.heat import OverlayStyle
-from fl_saliency.saliency.methods import make_methods, method_names
+from fl_saliency.saliency.methods import SaliencyMethod, make_methods, method_names
 from fl_saliency.saliency.options import MethodOptions
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def main() -> int:
-    """Make the pictures; prints what each method costs."""
+    """Make the pictures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path)
-    parser.add_argument("--states", type=int, nargs="+", default=[120, 200, 280])
+    parser.add_argument("--states", type=int, nargs="+", default=[60, 150, 260])
     parser.add_argument("--output-dir", type=Path, default=ROOT / "docs" / "images" / "saliency")
     parser.add_argument("--eval-seed", type=int, default=1000)
     words = parser.parse_args()
@@ -44,24 +43,26 @@ def main() -> int:
         tempfile.TemporaryDirectory() as folder,
         AtariVectorEnv(run.protocol, 1, words.eval_seed, workers=0, screens=True) as env,
     ):
-        job = MapJob(Path(folder), {})
-        states = job.states(lambda: moments_of_play(run.agent, env), max(words.states) + 1)
+        moments = moments_of_play(run.agent, env)
+        states = States.record(Path(folder), moments, max(words.states) + 1)
+        chosen = [_only(states, state) for state in words.states]
         for method in make_methods(method_names(), run.agent, MethodOptions()):
-            begun = time.monotonic()
-            item = job.maps(method, states)
-            each = (time.monotonic() - begun) / len(states)
-            print(f"{method.name}: {1000 * each:.1f} ms a state")
-            pictures = [_pair(states, item, state) for state in words.states]
+            pictures = [_pair(state, method) for state in chosen]
             _save(words.output_dir / f"{method.name}.png", pictures, words.states)
+            print(f"{method.name}.png")
     return 0
 
 
-def _pair(states: States, item: Maps, state: int) -> UInt8Array:
+def _only(states: States, state: int) -> States:
+    return States(**{f.name: np.array(getattr(states, f.name)[[state]]) for f in fields(states)})
+
+
+def _pair(state: States, method: SaliencyMethod) -> UInt8Array:
     """The screen of a state, and the same under its map, which has a scale of its own."""
-    alone = States(**{f.name: getattr(states, f.name)[state : state + 1] for f in fields(states)})
-    its = replace(item, maps=item.maps[state : state + 1])
-    overlays = Overlays(alone, [its], lambda _: "", OverlayStyle(intensity=230))
-    return np.concatenate([alone.screens[0], overlays.picture(0, its)], axis=1)
+    maps = method.maps(state.observations, state.actions)
+    item = Maps(name=method.name, target=method.target, maps=maps, seconds=0.0)
+    overlays = Overlays(state, [item], lambda _: "", OverlayStyle(intensity=230))
+    return np.concatenate([state.screens[0], overlays.picture(0, item)], axis=1)
 
 
 def _save(path: Path, pictures: list[UInt8Array], states: list[int]) -> None:
