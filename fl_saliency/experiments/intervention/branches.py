@@ -12,8 +12,9 @@ from fl_saliency.errors import InputError
 from fl_saliency.experiments.intervention.edits import Edits
 from fl_saliency.experiments.intervention.game import WatchedGame
 from fl_saliency.experiments.intervention.settings import ActionRule
+from fl_saliency.metrics.policy import log_policy
 
-__all__ = ["GAME_ENDS", "Branch", "BranchStep", "Branches", "log_policy", "play_both"]
+__all__ = ["GAME_ENDS", "Branch", "BranchStep", "Branches", "play_both"]
 
 GAME_ENDS = frozenset({"game_over", "truncated", "stalled"})
 
@@ -75,13 +76,6 @@ class Branches:
     intervened: Branch
     memory: dict[int, tuple[int, int]]
     """Bytes that were changed -> (before, after)."""
-
-
-def log_policy(scores: FloatArray) -> FloatArray:
-    """Logits [..., actions] -> log-probabilities, float64."""
-    logits = np.asarray(scores, np.float64)
-    shifted = logits - logits.max(axis=-1, keepdims=True)
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))
 
 
 def play_both(

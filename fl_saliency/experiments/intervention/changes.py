@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fl_saliency.base import FloatArray
-from fl_saliency.experiments.intervention.branches import Branches, BranchStep, log_policy
+from fl_saliency.experiments.intervention.branches import Branches, BranchStep
+from fl_saliency.metrics.policy import policy_kl
 
 __all__ = [
     "MapChange",
@@ -15,7 +16,6 @@ __all__ = [
     "compare",
     "first_difference",
     "map_change",
-    "policy_kl",
 ]
 
 Maps = Mapping[str, FloatArray]
@@ -61,13 +61,6 @@ def first_difference(changes: list[StepChange]) -> int | None:
     return next((i for i, change in enumerate(changes) if change.sees_difference), None)
 
 
-def policy_kl(scores: FloatArray, others: FloatArray) -> float:
-    """KL(softmax(scores) || softmax(others)) in nats, of logits [actions]."""
-    before, after = log_policy(scores), log_policy(others)
-    # Rounding can leave -1e-17 where both are the same.
-    return max(0.0, float((np.exp(before) * (before - after)).sum()))
-
-
 def map_change(before: FloatArray, after: FloatArray) -> MapChange:
     """How far maps [H, W], >= 0, of any scale, differ."""
     first, second = (np.asarray(grid, np.float64).ravel() for grid in (before, after))
@@ -91,7 +84,7 @@ def _step_change(
 ) -> StepChange:
     return StepChange(
         sees_difference=not np.array_equal(before.observation, after.observation),
-        kl=policy_kl(before.scores, after.scores),
+        kl=float(policy_kl(before.scores, after.scores)),
         value_change=after.value - before.value,
         maps={name: map_change(*pair) for name, pair in maps.items()},
     )

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from fl_saliency.base import FloatArray
-from fl_saliency.experiments.sanity.parts import policy_kl
+from fl_saliency.metrics.policy import policy_kl
 from fl_saliency.playback.states import States
 
 __all__ = ["CAVEATS", "Caveat", "cautions"]

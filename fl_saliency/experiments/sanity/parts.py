@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_softmax
 
 from fl_saliency.base import Agent, BoolArray, FloatArray, IntArray, UInt8Array
 from fl_saliency.experiments.sanity.bootstrap import Interval, interval, ratio_interval
 from fl_saliency.experiments.sanity.curves import blurred, pixel_order
+from fl_saliency.metrics.policy import policy_kl
 from fl_saliency.saliency.probing import score_all
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "blur_effects",
     "effects",
     "part_masks",
-    "policy_kl",
 ]
 
 SHARE = 0.1
@@ -79,13 +78,6 @@ def effects(
         found[f"{part}_logit"] = np.abs(change).astype(np.float64)
         found[f"{part}_kl"] = policy_kl(before, scores)
     return found
-
-
-def policy_kl(scores: FloatArray, others: FloatArray) -> FloatArray:
-    """KL(softmax(scores) || softmax(others)) of logits [B, A], nats, [B]."""
-    first, second = (log_softmax(part.astype(np.float64), axis=1) for part in (scores, others))
-    # Rounding can leave -1e-17 where both are the same.
-    return np.asarray(np.maximum(0, (np.exp(first) * (first - second)).sum(axis=1)))
 
 
 @dataclass(frozen=True, kw_only=True)
