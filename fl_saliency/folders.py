@@ -10,9 +10,9 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from fl_saliency.errors import InputError
 
@@ -20,6 +20,7 @@ __all__ = [
     "LOCK",
     "ResultsPlace",
     "check_output_dir",
+    "check_same_job",
     "hold",
     "lock_owner",
     "prepare_output_dir",
@@ -46,6 +47,29 @@ def check_output_dir(path: Path, *, keep: Iterable[str] = (), hint: str = "") ->
         raise InputError(
             f"--output-dir {path}: expected a new or empty folder, found {surplus[0]!r} in it{hint}"
         )
+
+
+def check_same_job(folder: Path, before: Any, now: Mapping[str, Any]) -> None:
+    """Raise `InputError` unless what an unfinished job in `folder` was told is what it is told now.
+
+    Both are JSON types, `before` as it was read; the error names the first setting that differs.
+    """
+    if difference := _difference(before, now):
+        raise InputError(
+            f"{folder}: an unfinished job with other settings ({difference}); "
+            "add --overwrite to begin anew, or give another --output-dir"
+        )
+
+
+def _difference(before: Any, now: Mapping[str, Any]) -> str | None:
+    if not isinstance(before, dict):
+        return "they are not known"
+    for name in sorted(before.keys() | now.keys()):
+        if (was := before.get(name)) != (wanted := now.get(name)):
+            if isinstance(was, dict) and isinstance(wanted, dict):
+                return f"{name}: {_difference(was, wanted)}"
+            return f"{name} {json.dumps(was)}, now {json.dumps(wanted)}"
+    return None
 
 
 def prepare_output_dir(path: Path) -> Path:

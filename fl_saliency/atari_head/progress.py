@@ -19,7 +19,8 @@ from fl_saliency.checkpoints.snapshots import (
     remove_leftovers,
     write_snapshot,
 )
-from fl_saliency.errors import FileFormatError, InputError
+from fl_saliency.errors import FileFormatError
+from fl_saliency.folders import check_same_job
 from fl_saliency.metrics.fixation import Fixations
 from fl_saliency.metrics.mit import MIT_METRICS, MitScores
 from fl_saliency.metrics.paper import METRICS, SequenceScores
@@ -56,11 +57,7 @@ class TrialStore:
                 snapshot = read_snapshot(path)
             except FileFormatError:
                 continue  # it is scored again
-            if snapshot.state.get("job") != self._job:
-                raise InputError(
-                    f"{self._folder}: an unfinished benchmark with other settings; "
-                    "add --overwrite to begin anew, or give another --output-dir"
-                )
+            check_same_job(self._folder, snapshot.state.get("job"), self._job)
             ref = self._refs.get(snapshot.index)
             if ref is not None and snapshot.state.get("trials") == self._identity(ref):
                 found[ref.number] = _scores(snapshot, ref)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from fl_saliency.base import Agent, FloatArray, strict_json, write_json
-from fl_saliency.errors import FileFormatError, InputError, JobError
-from fl_saliency.experiments.progress import job_difference
+from fl_saliency.errors import FileFormatError, JobError
+from fl_saliency.folders import check_same_job
 from fl_saliency.playback.states import Moment, States
 from fl_saliency.saliency.methods import SaliencyMethod
 from fl_saliency.saliency.options import MAP_SHAPE
@@ -56,11 +56,7 @@ class MapJob:
             before = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             before = None
-        if difference := job_difference(before, self._job):
-            raise InputError(
-                f"{self._folder}: an unfinished job with other settings ({difference}); "
-                "add --overwrite to begin anew, or give another --output-dir"
-            )
+        check_same_job(self._folder, before, self._job)
 
     def states(self, moments: Callable[[], Iterable[Moment]], count: int) -> States:
         """The states recorded before, or up to `count` of what `moments()` gives."""

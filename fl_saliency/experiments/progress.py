@@ -1,6 +1,5 @@
 """What an unfinished evaluation has reached, saved so that it can go on as if never stopped."""
 
-import json
 import shutil
 import time
 from collections.abc import Mapping
@@ -21,10 +20,11 @@ from fl_saliency.checkpoints.snapshots import (
 from fl_saliency.envs.emulator import GameState
 from fl_saliency.envs.snapshots import games_from_arrays, games_to_arrays
 from fl_saliency.envs.vector import AtariVectorEnv
-from fl_saliency.errors import FileFormatError, InputError
+from fl_saliency.errors import FileFormatError
+from fl_saliency.folders import check_same_job
 from fl_saliency.render.perception import PerceptionRecorder, RecordingState
 
-__all__ = ["EvaluationProgress", "job_difference"]
+__all__ = ["EvaluationProgress"]
 
 AFTER_A_GAME = 1.0
 """Seconds between two saves if a game has ended: no finished game is lost for longer."""
@@ -58,11 +58,7 @@ class EvaluationProgress:
             raise FileFormatError(f"{damaged[0]}; add --overwrite to begin anew")
         if snapshot is None:
             return
-        if difference := job_difference(snapshot.state.get("job"), self._job):
-            raise InputError(
-                f"{self._folder}: an unfinished job with other settings ({difference}); "
-                "add --overwrite to begin anew, or give another --output-dir"
-            )
+        check_same_job(self._folder, snapshot.state.get("job"), self._job)
         self._read(snapshot, num_actions)
 
     def _read(self, snapshot: Snapshot, num_actions: int) -> None:
@@ -124,15 +120,3 @@ class EvaluationProgress:
         """Leave nothing behind if nothing was saved."""
         if not find_snapshots(self._folder):
             self.remove()
-
-
-def job_difference(before: Any, now: Mapping[str, Any]) -> str | None:
-    """How two jobs differ, or None: the first setting that does."""
-    if not isinstance(before, dict):
-        return "they are not known"
-    for name in sorted(before.keys() | now.keys()):
-        if (was := before.get(name)) != (wanted := now.get(name)):
-            if isinstance(was, dict) and isinstance(wanted, dict):
-                return f"{name}: {job_difference(was, wanted)}"
-            return f"{name} {json.dumps(was)}, now {json.dumps(wanted)}"
-    return None

@@ -71,7 +71,7 @@ def test_a_scored_trial_comes_back_with_all_methods_and_frames(
 def test_scores_of_other_methods_are_refused(tmp_path: Path, scored: list[TrialScores]) -> None:
     TrialStore(tmp_path, JOB, REFS).add(scored[0])
     other = JOB | {"methods": ("attention",)}
-    with pytest.raises(InputError, match="an unfinished benchmark with other settings"):
+    with pytest.raises(InputError, match="an unfinished job with other settings"):
         TrialStore(tmp_path, other, REFS).find()
 
 

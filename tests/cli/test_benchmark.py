@@ -279,7 +279,7 @@ def test_an_interrupted_benchmark_goes_on_with_the_trials_that_are_left(
     capsys.readouterr()
 
     assert main(arguments(run, *words, "--output-dir", str(out), "--processed-obs")) == 2
-    assert "an unfinished benchmark with other settings; add --overwrite" in capsys.readouterr().err
+    assert "an unfinished job with other settings (" in capsys.readouterr().err
 
     scored = []
     monkeypatch.setattr(
