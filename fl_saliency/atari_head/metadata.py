@@ -58,7 +58,9 @@ def read_metadata(directory: Path) -> list[MetaRow]:
         problem = "it is a file" if directory.exists() else "there is no such folder"
         raise InputError(f"Atari-HEAD folder {directory}: {problem}")
     if not path.is_file():
-        raise InputError(f"Atari-HEAD folder {directory}: it holds no {FILE_NAME}")
+        below = sorted(directory.glob(f"*/{FILE_NAME}"))
+        hint = f"; did you mean {below[0].parent}?" if below else ""
+        raise InputError(f"Atari-HEAD folder {directory}: it holds no {FILE_NAME}{hint}")
     rows = csv.DictReader(io.StringIO(_text(path), newline=""), skipinitialspace=True)
     try:
         form = _form(path, [name.strip() for name in rows.fieldnames or ()])

@@ -71,7 +71,14 @@ def test_columns_may_stand_in_any_order(tmp_path):
 def test_a_missing_folder_or_file_is_one_line(tmp_path):
     with pytest.raises(InputError, match=r"none: there is no such folder"):
         read_metadata(tmp_path / "none")
-    with pytest.raises(InputError, match=r"it holds no meta_data.csv"):
+    with pytest.raises(InputError, match=r"it holds no meta_data.csv$"):
+        read_metadata(tmp_path)
+
+
+def test_the_folder_below_that_has_the_data_is_named(tmp_path):
+    (tmp_path / "fragment").mkdir()
+    (tmp_path / "fragment" / "meta_data.csv").touch()
+    with pytest.raises(InputError, match=r"no meta_data.csv; did you mean .*/fragment\?$"):
         read_metadata(tmp_path)
 
 
