@@ -71,7 +71,8 @@ class SaliencyConfig:
     def video_name(self) -> str:
         """The video's file, named after what is in it."""
         target = self.options.target.replace(":", "-")
-        return f"{'+'.join(self.methods)[:80]}_{target}_{self.style.file_name()}.mp4"
+        mode = f"_{self.options.channels}" if self.options.channels else ""
+        return f"{'+'.join(self.methods)[:80]}_{target}_{self.style.file_name()}{mode}.mp4"
 
     def check(self) -> None:
         """Raise InputError for a number out of range, or a trial without its folder."""

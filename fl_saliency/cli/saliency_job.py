@@ -169,6 +169,7 @@ def _summary(
         **_job(config),
         "states": len(states),
         "games": int(states.games[-1]) + 1,
+        "stage": "the network's 84x84 input; its maps are enlarged to the screen for pictures",
         "action": "chosen by the agent" if config.trial is None else "the agent's greedy one",
         "style": asdict(config.style),
         "methods": [

@@ -178,7 +178,7 @@ def test_constant_maps_are_drawn_and_counted(experiment: Path, tmp_path: Path) -
 def test_the_preset_names_its_settings(experiment: Path, tmp_path: Path) -> None:
     words = ("--preset", "procgen", "--steps", "2", "--stride", "28")
     assert run(experiment, tmp_path / "out", *words) == 0
-    assert (tmp_path / "out" / "perturbation_policy_red_c100_s5.mp4").is_file()
+    assert (tmp_path / "out" / "perturbation_policy_red_c100_s5_mean.mp4").is_file()
     assert strict(tmp_path / "out" / "maps.json")["options"]["channels"] == "mean"
 
 
