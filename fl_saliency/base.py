@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ __all__ = [
     "FloatArray",
     "IntArray",
     "PolicyStep",
+    "Pooling",
     "UInt8Array",
     "atomic_path",
     "file_sha256",
@@ -36,6 +37,9 @@ FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
 IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
 UInt8Array: TypeAlias = npt.NDArray[np.uint8]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+Pooling: TypeAlias = Literal["sum", "max"]
+"""Over space: the sum, weighted by attention, or each channel's maximum."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,8 +119,8 @@ class Agent(Protocol):
     """Its trainable layers, first to last -> the shape of one observation's activations."""
     feature_layer: str | None
     """The last convolution of its trunk; None if it has none."""
-    pools: bool
-    """Whether it adds its features up over space, so that no place has weights of its own."""
+    pooling: Pooling | None
+    """How it pools its features over space, so that no place has weights of its own; None: not."""
     rng: np.random.Generator
     """The random stream that `step` draws from."""
 

@@ -14,6 +14,7 @@ from fl_saliency.base import (
     FloatArray,
     IntArray,
     PolicyStep,
+    Pooling,
     UInt8Array,
 )
 from fl_saliency.errors import InputError
@@ -38,7 +39,7 @@ class PolicyAgent:
         self.name: str = model.name
         row = get_network(model.name)
         self.geometry: AttentionGeometry | None = row.geometry
-        self.pools = row.pools
+        self.pooling: Pooling | None = row.pooling
         self._inside = Inside(model)
         self.layers: Mapping[str, tuple[int, ...]] = self._inside.layers
         self.feature_layer: str | None = self._inside.feature_layer

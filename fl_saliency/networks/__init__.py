@@ -3,6 +3,6 @@
 Importing this package registers the built-in table.
 """
 
-from fl_saliency.networks import attention
+from fl_saliency.networks import attention, compressed
 
-__all__ = ["attention"]
+__all__ = ["attention", "compressed"]

@@ -28,7 +28,9 @@ def _cnn(obs: Tensor) -> tuple[Tensor, None]:
     return blocks.latent_of(blocks.trunk(blocks.scale_pixels(obs), SPARSE_TRUNK)), None
 
 
-@register("cnn_daqn", geometry=SPARSE, source="Mousavi et al. 2016, arXiv 1612.05753", pools=True)
+@register(
+    "cnn_daqn", geometry=SPARSE, source="Mousavi et al. 2016, arXiv 1612.05753", pooling="sum"
+)
 def _daqn(obs: Tensor) -> tuple[Tensor, Tensor]:
     features = blocks.trunk(blocks.scale_pixels(obs), SPARSE_TRUNK)
     attention = blocks.soft_attention_map(features)
@@ -83,7 +85,9 @@ for _name, _builder in {
     "cnn_sparse_fls_norelu": _fls(relu=False),
     "cnn_sparse_fls_norelu_pool": _fls(relu=False, pool=True),
 }.items():
-    register(_name, geometry=SPARSE, source=_FLS, pools=_name.endswith("_pool"))(_builder)
+    register(
+        _name, geometry=SPARSE, source=_FLS, pooling="sum" if _name.endswith("_pool") else None
+    )(_builder)
 
 
 @register("cnn_sparse_fls_h1", geometry=SPARSE_FIRST, source=_FLS)
@@ -117,9 +121,9 @@ def _attended_trunk(obs: Tensor, *, levels: int) -> tuple[Tensor, list[Tensor]]:
     return blocks.trunk(blocks.scale_pixels(obs), SPARSE_TRUNK, after=attend), maps
 
 
-register("cnn_dense_fls", geometry=DENSE, source=_FLS, pools=True)(
+register("cnn_dense_fls", geometry=DENSE, source=_FLS, pooling="sum")(
     _fls(trunk=DENSE_TRUNK, pool=True)
 )
-register("cnn_dense_fls_norelu", geometry=DENSE, source=_FLS, pools=True)(
+register("cnn_dense_fls_norelu", geometry=DENSE, source=_FLS, pooling="sum")(
     _fls(trunk=DENSE_TRUNK, pool=True, relu=False)
 )

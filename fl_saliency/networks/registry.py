@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from fl_saliency.base import AttentionGeometry
+from fl_saliency.base import AttentionGeometry, Pooling
 from fl_saliency.errors import InputError, unknown_choice
 from fl_saliency.networks.blocks import Tensor
 
@@ -36,8 +36,8 @@ class NetworkSpec:
     """Where the network is described."""
     note: str = ""
     """What a reader of its maps or scores should know."""
-    pools: bool = False
-    """Whether it adds its features up over space before the fully connected layer."""
+    pooling: Pooling | None = None
+    """How it pools its features over space before the fully connected layer, if it does."""
 
 
 _TABLE: dict[str, NetworkSpec] = {}
@@ -49,7 +49,7 @@ def register(
     geometry: AttentionGeometry | None,
     source: str,
     note: str = "",
-    pools: bool = False,
+    pooling: Pooling | None = None,
 ) -> Callable[[Builder], Builder]:
     """Add a row: `@register("my_net", geometry=AttentionGeometry(...), source="...")`.
 
@@ -61,7 +61,7 @@ def register(
         if name in _TABLE:
             raise InputError(f"network {name!r} is registered already; choose another name")
         _TABLE[name] = NetworkSpec(
-            name=name, build=build, geometry=geometry, source=source, note=note, pools=pools
+            name=name, build=build, geometry=geometry, source=source, note=note, pooling=pooling
         )
         return build
 

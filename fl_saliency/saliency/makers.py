@@ -55,7 +55,7 @@ def attention(agent: Agent, target: Target, options: MethodOptions) -> Made:
 def activation(agent: Agent, target: Target, options: MethodOptions) -> Made:
     """Mean magnitude of a convolution's features; weighted by attention where that pools them."""
     layer = _picture_layer(agent, options)
-    weighted = agent.pools and agent.geometry is not None and layer == agent.feature_layer
+    weighted = agent.pooling == "sum" and layer == agent.feature_layer
 
     def cells(obs: UInt8Array, actions: IntArray) -> FloatArray:
         found = np.abs(agent.activations(obs, layer)).mean(axis=3)

@@ -27,7 +27,7 @@ class RegionAgent:
     geometry: AttentionGeometry | None = None
     layers: Mapping[str, tuple[int, ...]] = {"pi": (4,), "vf": (1,)}
     feature_layer: str | None = None
-    pools = False
+    pooling = None
     regions = (np.s_[12:28, 12:28], np.s_[52:68, 52:68])
 
     def __init__(self) -> None:
