@@ -1,7 +1,7 @@
 """The Nature network and its compressed variants, of "Compression and Localization".
 
-Source: arXiv 1904.09489 (2019): the feature maps of the Nature network (Mnih et al. 2015) or half as
-many; before the fully connected layer no pooling, or a global maximum over space.
+Source: arXiv 1904.09489 (2019): the feature maps of the Nature network (Mnih et al. 2015), or half
+as many; before the fully connected layer no pooling, or a global maximum over space.
 """
 
 from collections.abc import Sequence

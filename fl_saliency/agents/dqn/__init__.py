@@ -1,0 +1,1 @@
+"""Deep Q-networks (Mnih et al. 2015)."""
