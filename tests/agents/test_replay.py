@@ -65,10 +65,8 @@ def test_stacks_are_those_of_real_games() -> None:
             before = env.observations.copy()
             found = env.step(actions)
             tags = 2.0 * step + np.arange(2)  # rewards that tell the steps apart
-            for tag, pair in zip(
-                tags, zip(before, found.observations.copy(), strict=True), strict=True
-            ):
-                seen[tag] = pair
+            after = found.observations.copy()
+            seen |= {tag: (before[place], after[place]) for place, tag in enumerate(tags)}
             memory.add(before[..., -1], actions, tags, found.dones)
     batch = memory.sample(rng, 300)
     assert batch.dones.any()
