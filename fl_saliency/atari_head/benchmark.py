@@ -23,7 +23,7 @@ from fl_saliency.atari_head.prior import (
 from fl_saliency.atari_head.reader import Trial, TrialError, TrialRef, open_trial
 from fl_saliency.atari_head.replay import Decision, play_back
 from fl_saliency.atari_head.scores import Example, MethodScores, SkippedTrial, TrialScores
-from fl_saliency.atari_head.scoring import PASSES, Progress, Result, score_track
+from fl_saliency.atari_head.scoring import Progress, Result, score_track
 from fl_saliency.atari_head.settings import GAZE_METHODS, BenchmarkSettings, kind_of
 from fl_saliency.atari_head.tracks import SHIFTS, MethodSpool, Shifted, Track, gaze_track
 from fl_saliency.base import Agent, Closing, IntArray, UInt8Array
@@ -57,7 +57,7 @@ def num_steps(trial: Trial, settings: BenchmarkSettings) -> int:
     """The steps of a trial: each decision once for every map made, and for every one scored."""
     made = sum(name not in GAZE_METHODS for name in settings.methods)
     decisions = num_decisions(len(trial.frame_numbers), settings.protocol.frame_skip)
-    return decisions * (made + PASSES * len(settings.methods))
+    return decisions * (made + len(settings.methods))
 
 
 def score_trials(

@@ -1,7 +1,8 @@
 """Scores one method's maps over a trial by both conventions, and picks decisions to show."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
@@ -11,13 +12,10 @@ from fl_saliency.atari_head.scores import Example, MethodScores
 from fl_saliency.atari_head.settings import BenchmarkSettings
 from fl_saliency.atari_head.tracks import SHIFTS, Track
 from fl_saliency.base import FloatArray
-from fl_saliency.metrics.mit import score_sequence_mit
-from fl_saliency.metrics.paper import SequenceScores, score_sequence
+from fl_saliency.metrics.mit import MitScorer
+from fl_saliency.metrics.paper import SequenceScorer
 
-__all__ = ["PASSES", "Progress", "Result", "score_track"]
-
-PASSES = 2 + len(SHIFTS)
-"""How often a method's maps are drawn: for each convention, and for gaze that is shifted."""
+__all__ = ["Progress", "Result", "score_track"]
 
 Progress: TypeAlias = Callable[[int], object]
 """Told of that many further steps."""
@@ -56,41 +54,38 @@ def score_track(
     shown: Sequence[int],
     tell: bool,
 ) -> Result:
-    """Score `track`; keep the maps of the decisions `shown`, and with `tell` of telling ones."""
+    """Score `track`; keep the maps of the decisions `shown`, and with `tell` of telling ones.
 
-    def maps() -> Iterator[FloatArray]:
-        for saliency in track.maps():
-            yield saliency
-            progress(1)
-
-    def paper(shift: int) -> SequenceScores:
-        return score_sequence(
-            maps(), track.fixations[shift], sigma=settings.sigma, seed=settings.seed
-        )
-
-    scores, kept = paper(0), {}
-    telling = _telling(scores.nss) if tell else ()
-    wanted = {*shown, *telling}
-
-    def kept_maps() -> Iterator[FloatArray]:
-        for decision, saliency in enumerate(maps()):
-            if decision in wanted:
-                kept[decision] = saliency
-            yield saliency
-
-    mit = score_sequence_mit(
-        kept_maps(),
-        track.fixations[0],
-        sigma=settings.sigma,
-        baseline=prior.densities,
-        fold=prior.fold,
+    Each map is drawn once, for both conventions and all shifts; telling ones once more.
+    """
+    mit = MitScorer(
+        track.fixations[0], sigma=settings.sigma, baseline=prior.densities, fold=prior.fold
     )
+    paper = {
+        shift: SequenceScorer(points, sigma=settings.sigma, seed=settings.seed)
+        for shift, points in track.fixations.items()
+    }
+    kept: dict[int, FloatArray] = {}
+    for decision, saliency in enumerate(track.maps()):
+        mit.add(saliency)
+        for scorer in paper.values():
+            scorer.add(saliency)
+        if decision in shown:
+            kept[decision] = saliency
+        progress(1)
+    scores = {shift: scorer.scores() for shift, scorer in paper.items()}
+    telling = _telling(scores[0].nss) if tell else ()
     found = MethodScores(
         name=track.name,
         target=track.target,
         num_fixations=np.array([points.total for points in track.fixations[0]]),
-        paper=scores,
-        mit=mit,
-        shifted={shift: paper(shift) for shift in SHIFTS},
+        paper=scores[0],
+        mit=mit.scores(),
+        shifted={shift: scores[shift] for shift in SHIFTS},
     )
+    if telling:
+        maps = islice(track.maps(), max(telling) + 1)
+        kept |= {
+            decision: saliency for decision, saliency in enumerate(maps) if decision in telling
+        }
     return Result(scores=found, maps=kept, telling=telling)

@@ -27,6 +27,7 @@ from fl_saliency.metrics.paper import why_undefined
 __all__ = [
     "EPS",
     "MIT_METRICS",
+    "MitScorer",
     "MitScores",
     "auc_judd",
     "cc",
@@ -152,6 +153,52 @@ def information_gain(
     return None if points is None else _gain(_density(saliency), points, prior)
 
 
+class MitScorer:
+    """Scores the maps of a sequence of T frames one after another."""
+
+    def __init__(
+        self,
+        fixations: Sequence[Fixations],
+        *,
+        sigma: float,
+        baseline: FloatArray,
+        fold: IntArray | None = None,
+    ) -> None:
+        """See `score_sequence_mit`."""
+        self._frames = [as_fixations(points) for points in fixations]
+        self._priors, self._folds = _priors(baseline, fold, len(self._frames))
+        self._everyone = _total_counts(self._frames, self._priors[0].shape)
+        self._sigma = sigma
+        self._frame = 0
+        self._values = np.full((len(MIT_METRICS), len(self._frames)), np.nan)
+        self._reasons: dict[str, Counter[str]] = {name: Counter() for name in MIT_METRICS}
+
+    def add(self, saliency: FloatArray) -> None:
+        """Score the next frame's map [H, W]; ValueError if there is no further frame."""
+        frame = self._frame
+        if frame == len(self._frames):
+            raise ValueError(f"more maps than the {frame} frames")
+        self._frame += 1
+        points = self._frames[frame]
+        check_shape("saliency", saliency.shape, points.shape)
+        blocked = why_undefined(saliency, points)
+        if blocked:
+            for counter in self._reasons.values():
+                counter[blocked] += 1
+            return
+        others = self._everyone - points.counts()
+        self._reasons["sauc"]["no_other_fixation"] += not others.any()
+        prior = self._priors[self._folds[frame]]
+        self._values[:, frame] = _score(saliency, points, others, self._sigma, prior)
+
+    def scores(self) -> MitScores:
+        """The scores of all frames; ValueError if a map is missing."""
+        if self._frame != len(self._frames):
+            raise ValueError(f"{self._frame} maps of {len(self._frames)} frames")
+        dropped = {name: dict(+counter) for name, counter in self._reasons.items()}
+        return MitScores(**dict(zip(MIT_METRICS, self._values, strict=True)), dropped=dropped)
+
+
 def score_sequence_mit(
     maps: Iterable[FloatArray],
     fixations: Sequence[Fixations],
@@ -167,23 +214,10 @@ def score_sequence_mit(
     Several baselines [K, H, W] need `fold`, int [T]: which of them is a frame's.
     Raises ValueError if there are not as many maps as frames, or shapes differ.
     """
-    frames = [as_fixations(points) for points in fixations]
-    priors, folds = _priors(baseline, fold, len(frames))
-    everyone = _total_counts(frames, priors[0].shape)
-    values = np.full((len(MIT_METRICS), len(frames)), np.nan)
-    reasons: dict[str, Counter[str]] = {name: Counter() for name in MIT_METRICS}
-    for frame, (saliency, points) in enumerate(zip(maps, frames, strict=True)):
-        check_shape("saliency", saliency.shape, points.shape)
-        blocked = why_undefined(saliency, points)
-        if blocked:
-            for counter in reasons.values():
-                counter[blocked] += 1
-            continue
-        others = everyone - points.counts()
-        reasons["sauc"]["no_other_fixation"] += not others.any()
-        values[:, frame] = _score(saliency, points, others, sigma, priors[folds[frame]])
-    dropped = {name: dict(+counter) for name, counter in reasons.items()}
-    return MitScores(**dict(zip(MIT_METRICS, values, strict=True)), dropped=dropped)
+    scorer = MitScorer(fixations, sigma=sigma, baseline=baseline, fold=fold)
+    for saliency in maps:
+        scorer.add(saliency)
+    return scorer.scores()
 
 
 def _score(

@@ -20,6 +20,7 @@ __all__ = [
     "SEED",
     "SPLITS",
     "DropReason",
+    "SequenceScorer",
     "SequenceScores",
     "other_frames",
     "score_sequence",
@@ -58,6 +59,48 @@ def other_frames(rng: np.random.RandomState, frame: int, num_frames: int) -> Int
     return np.asarray(drawn + (drawn >= frame))
 
 
+class SequenceScorer:
+    """Scores the maps of a sequence of T frames one after another."""
+
+    def __init__(self, fixations: Sequence[Fixations], *, sigma: float, seed: int = SEED) -> None:
+        """See `score_sequence`; fixations are needed whole, for the negatives."""
+        self._fixations = fixations
+        self._sigma = sigma
+        self._seed = seed
+        self._rng = np.random.RandomState(seed)
+        self._frame = 0
+        self._values = np.full((len(METRICS), len(fixations)), np.nan)
+        self._reasons: dict[str, Counter[str]] = {name: Counter() for name in METRICS}
+
+    def add(self, saliency: FloatArray) -> None:
+        """Score the next frame's map [H, W]; ValueError if there is no further frame."""
+        frame, number = self._frame, len(self._fixations)
+        if frame == number:
+            raise ValueError(f"more maps than the {number} frames")
+        self._frame += 1
+        points = self._fixations[frame]
+        blocked = why_undefined(saliency, points)
+        if blocked:  # The outer generator stands still on such a frame.
+            for counter in self._reasons.values():
+                counter[blocked] += 1
+            return
+        chosen = [self._fixations[other] for other in other_frames(self._rng, frame, number)]
+        others = Fixations.union(chosen, points.shape)
+        found = _score(saliency, points, others, self._sigma, self._seed)
+        for row, (value, reason) in enumerate(found):
+            if value is None:
+                self._reasons[METRICS[row]][reason] += 1
+            else:
+                self._values[row, frame] = value
+
+    def scores(self) -> SequenceScores:
+        """The scores of all frames; ValueError if a map is missing."""
+        if self._frame != len(self._fixations):
+            raise ValueError(f"{self._frame} maps of {len(self._fixations)} frames")
+        dropped = {name: dict(counter) for name, counter in self._reasons.items()}
+        return SequenceScores(**dict(zip(METRICS, self._values, strict=True)), dropped=dropped)
+
+
 def score_sequence(
     maps: Iterable[FloatArray], fixations: Sequence[Fixations], *, sigma: float, seed: int = SEED
 ) -> SequenceScores:
@@ -67,25 +110,10 @@ def score_sequence(
     Only one map is held at a time; the fixations are needed whole, for the negatives.
     Raises ValueError if there are not as many maps as frames, or shapes differ.
     """
-    rng = np.random.RandomState(seed)
-    values = np.full((len(METRICS), len(fixations)), np.nan)
-    reasons: dict[str, Counter[str]] = {name: Counter() for name in METRICS}
-    for frame, (saliency, points) in enumerate(zip(maps, fixations, strict=True)):
-        blocked = why_undefined(saliency, points)
-        if blocked:  # The outer generator stands still on such a frame.
-            for counter in reasons.values():
-                counter[blocked] += 1
-            continue
-        chosen = [fixations[other] for other in other_frames(rng, frame, len(fixations))]
-        others = Fixations.union(chosen, points.shape)
-        for row, (value, reason) in enumerate(_score(saliency, points, others, sigma, seed)):
-            if value is None:
-                reasons[METRICS[row]][reason] += 1
-            else:
-                values[row, frame] = value
-    nss_values, kl_values, sauc_values = values
-    dropped = {name: dict(counter) for name, counter in reasons.items()}
-    return SequenceScores(nss=nss_values, kldiv=kl_values, sauc=sauc_values, dropped=dropped)
+    scorer = SequenceScorer(fixations, sigma=sigma, seed=seed)
+    for saliency in maps:
+        scorer.add(saliency)
+    return scorer.scores()
 
 
 def why_undefined(saliency: FloatArray, points: Fixations) -> DropReason | None:

@@ -338,7 +338,7 @@ def test_wrong_sequences_are_errors() -> None:
     saliency, counts, _ = make_case(1, (84, 84), "uniform", 4)
     points = Fixations.from_counts(counts)
     baseline = np.ones((84, 84))
-    with pytest.raises(ValueError, match="argument 2 is longer"):
+    with pytest.raises(ValueError, match="1 maps of 2 frames"):
         score_sequence_mit([saliency], [points, points], sigma=2, baseline=baseline)
     with pytest.raises(ValueError, match="saliency: expected shape"):
         score_sequence_mit([saliency[1:]], [points], sigma=2, baseline=baseline)

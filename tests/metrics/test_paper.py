@@ -69,8 +69,10 @@ def test_other_frames_are_every_frame_but_this_one() -> None:
 
 def test_as_many_maps_as_frames_are_needed() -> None:
     saliency, counts, _ = make_case(1, (84, 84), "uniform", 4)
-    with pytest.raises(ValueError, match="argument 2 is longer"):
+    with pytest.raises(ValueError, match="1 maps of 2 frames"):
         score_sequence([saliency], fixations_of([counts, counts]), sigma=2)
+    with pytest.raises(ValueError, match="more maps than the 1 frames"):
+        score_sequence([saliency, saliency], fixations_of([counts]), sigma=2)
 
 
 def test_another_seed_draws_other_frames_and_other_points() -> None:
