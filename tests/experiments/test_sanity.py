@@ -195,7 +195,8 @@ def test_parts_have_the_same_size_and_do_not_meet() -> None:
 def test_attention_cells_are_removed_from_what_the_network_computes(name: str) -> None:
     agent = network(name)
     cells = attention_cells(agent.model)
-    if get_network(name).geometry is None or name.endswith("x3"):
+    row = get_network(name)
+    if row.geometry is None or row.pooling == "max" or name.endswith("x3"):  # maps to look at
         assert cells is None
         return
     none = np.zeros(agent.attention(OBS).shape, np.bool_)
