@@ -25,7 +25,7 @@ from fl_saliency.metrics.fixation import Fixations
 from fl_saliency.metrics.mit import MIT_METRICS, MitScores
 from fl_saliency.metrics.paper import METRICS, SequenceScores
 
-__all__ = ["TrialStore"]
+__all__ = ["TrialStore", "trial_files"]
 
 Arrays: TypeAlias = Mapping[str, Any]
 State: TypeAlias = Mapping[str, Any]
@@ -43,7 +43,7 @@ class TrialStore:
         self._folder = folder
         self._job = strict_json(dict(job))
         self._refs = {ref.number: ref for ref in refs}
-        self._files = {ref.number: _files(ref) for ref in refs if not ref.absent}
+        self._files = {ref.number: trial_files(ref) for ref in refs if not ref.absent}
 
     def find(self) -> dict[int, TrialScores]:
         """The trials that are scored; damaged ones and those whose gaze differs are removed.
@@ -89,10 +89,10 @@ class TrialStore:
     def _identity(self, ref: TrialRef) -> dict[str, Any]:
         """What a trial's scores hang on: its own files, and those of the other trials' gaze."""
         others = {str(n): files for n, files in self._files.items() if n != ref.number}
-        return {"own": _files(ref), "others": others}
+        return {"own": trial_files(ref), "others": others}
 
 
-def _files(ref: TrialRef) -> dict[str, Any]:
+def trial_files(ref: TrialRef) -> dict[str, Any]:
     """What a trial is known by: its name and the sizes of its files."""
     return {"name": ref.name, "labels": _size(ref, ref.labels), "archive": _size(ref, ref.archive)}
 

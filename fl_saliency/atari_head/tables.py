@@ -33,8 +33,32 @@ def to_tables(methods: Sequence[Summary]) -> str:
         rows = [_row(method, convention, [name for name, _ in columns]) for method in methods]
         what = "mean and its 95 % interval" if convention == "paper" else "mean"
         blocks.append(f"convention {convention}: {what}\n{_aligned([heading, *rows])}")
+    blocks.insert(1, _shifted(methods))
     dropped = "\n".join(line for method in methods for line in _dropped(method))
     return "\n\n".join([*blocks, *([f"left out of the means\n{dropped}"] if dropped else [])])
+
+
+def _shifted(methods: Sequence[Summary]) -> str:
+    """How the paper's means change with gaze of a frame earlier and of a frame later."""
+    names = ("nss", "sauc")
+    shifts = sorted([*methods[0]["shifted"], "0"], key=int)
+    heading = ["method", *(f"{title} {at}" for title in ("NSS", "sAUC") for at in shifts)]
+    rows = [
+        [
+            method["name"],
+            *(
+                _mean(method["shifted"][at][name] if at != "0" else method["paper"][name]["mean"])
+                for name in names
+                for at in shifts
+            ),
+        ]
+        for method in methods
+    ]
+    return f"convention paper, gaze shifted by frames: mean\n{_aligned([heading, *rows])}"
+
+
+def _mean(value: float | None) -> str:
+    return _UNDEFINED if value is None else f"{round(value, 3) + 0.0:.3f}"  # no -0.000
 
 
 def _row(method: Summary, convention: str, metrics: Sequence[str]) -> list[str]:
@@ -50,7 +74,7 @@ def _figure(figures: Summary, decisions: int, *, with_interval: bool) -> str:
     """The mean, and how many decisions it is of where that is not all."""
     if figures["mean"] is None:
         return _UNDEFINED
-    text = f"{round(figures['mean'], 3) + 0.0:.3f}"  # no -0.000
+    text = _mean(figures["mean"])
     if with_interval and figures["interval95"] is not None:
         low, high = figures["interval95"]
         text += f" [{low:.2f}, {high:.2f}]"

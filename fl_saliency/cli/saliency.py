@@ -1,7 +1,8 @@
 """`fls saliency`: maps of any method over an agent's play, or over a recorded trial."""
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,9 +11,10 @@ import tyro
 from fl_saliency.cli.common import run_command
 from fl_saliency.errors import InputError
 from fl_saliency.folders import ResultsPlace
-from fl_saliency.render.heat import OverlayStyle
+from fl_saliency.render.heat import COLOURS, OverlayStyle
 from fl_saliency.saliency.methods import check_methods
 from fl_saliency.saliency.options import MethodOptions
+from fl_saliency.saliency.perturbation import CHANNELS
 
 __all__ = ["PARTIAL", "RESULT_FILES", "SaliencyConfig", "main"]
 
@@ -20,6 +22,10 @@ PARTIAL = "maps.partial"
 """Folder of an unfinished job."""
 RESULT_FILES = ("maps.json", "maps.npz", "states.npz", "stills.png")
 MAX_STEPS = 100_000
+_VIDEO = re.compile(
+    rf"_({'|'.join(COLOURS)})_c[0-9.]+_s[0-9.]+(_({'|'.join(CHANNELS)}))?\.mp4$", re.ASCII
+)
+"""How the names of our videos end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +45,7 @@ class SaliencyConfig:
     trial: int | None = None
     """Number of the trial in --atari-head-dir; the action explained is the agent's greedy one."""
     preset: Literal["procgen"] | None = None
-    """procgen: perturbation of the policy, drawn as --colour red --intensity 100 --smooth 5."""
+    """procgen: perturbation of the policy, by default --colour red --intensity 100 --smooth 5."""
     options: Annotated[MethodOptions, tyro.conf.arg(name="")] = field(default_factory=MethodOptions)
     """What the methods are told."""
     style: Annotated[OverlayStyle, tyro.conf.arg(name="")] = field(default_factory=OverlayStyle)
@@ -58,7 +64,7 @@ class SaliencyConfig:
         """Where the results go."""
         path = self.output_dir or self.experiment_dir / "saliency"
         # A video's name tells its settings; those of other settings are results too.
-        videos = [file.name for file in path.glob("*_c*_s*.mp4")]
+        videos = [file.name for file in path.glob("*.mp4") if _VIDEO.search(file.name)]
         return ResultsPlace(
             path,
             run=self.experiment_dir,
@@ -85,17 +91,23 @@ class SaliencyConfig:
         self.style.check()
 
     def resolved(self) -> "SaliencyConfig":
-        """These settings with those of the preset in their places."""
+        """These settings with those of the preset where nothing else is said.
+
+        Raises InputError for a method or target that is not the preset's.
+        """
         if self.preset is None:
             return self
-        return replace(
-            self,
-            methods=("perturbation",),
-            options=replace(
-                self.options, target="policy", channels=self.options.channels or "mean"
-            ),
-            style=replace(self.style, colour="red", intensity=100.0, smooth=5.0),
-        )
+        plain, options, style = SaliencyConfig(experiment_dir=Path()), self.options, self.style
+        if self.methods not in (plain.methods, ("perturbation",)):
+            given = " ".join(self.methods)
+            raise InputError(f"--methods {given}: --preset procgen is perturbation")
+        if options.target not in (plain.options.target, "policy"):
+            raise InputError(f"--target {options.target}: --preset procgen explains the policy")
+        wanted = {"colour": "red", "intensity": 100.0, "smooth": 5.0}
+        unsaid = {n: v for n, v in wanted.items() if getattr(style, n) == getattr(plain.style, n)}
+        options = replace(options, target="policy", channels=options.channels or "mean")
+        drawn = OverlayStyle(**{**asdict(style), **unsaid})
+        return replace(self, methods=("perturbation",), options=options, style=drawn)
 
 
 def main(argv: Sequence[str] | None = None, *, prog: str = "fls saliency") -> int:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tqdm import tqdm
 
-from fl_saliency.atari_head.reader import find_trials, open_trial
+from fl_saliency.atari_head.progress import trial_files
+from fl_saliency.atari_head.reader import TrialRef, find_trials, open_trial
 from fl_saliency.atari_head.replay import play_back
 from fl_saliency.base import Agent, FloatArray, atomic_path, file_sha256, write_json
 from fl_saliency.cli.common import start_tensorflow
@@ -22,6 +23,7 @@ from fl_saliency.experiments.maps import MapJob, Maps, outputs
 from fl_saliency.experiments.overlays import Overlays
 from fl_saliency.experiments.runs import RunDir, read_config
 from fl_saliency.playback.states import Moment, States, moments_of_play
+from fl_saliency.render.video import require_encoder
 from fl_saliency.saliency.methods import SaliencyMethod, make_methods
 from fl_saliency.seeding import check_seed
 
@@ -45,15 +47,19 @@ def run_saliency(config: SaliencyConfig) -> int:
     import_extra(config.extra_import)
     run = load_run(config.experiment_dir, seed=config.eval_seed)
     methods = make_methods(config.methods, run.agent, config.options)
+    require_encoder("libx264")
     for note in config_notes(config.experiment_dir, of_run):
         print(note)
+    trial = _trial(config, run)
     with place.hold(), ExitStack() as stack:
-        moments = stack.enter_context(_source(config, run))
+        moments = stack.enter_context(_source(config, run, trial))
         print(f"protocol of the model: {run.protocol.summary()}", flush=True)
-        job = MapJob(place.unfinished, _job(config))
+        job = MapJob(place.unfinished, _job(config, run, trial))
         states = job.states(moments, config.steps)
         maps = [_maps(config, job, method, states) for method in methods]
         files = _write(config, run, states, maps, place.path)
+        # Last: where it is, all is.
+        write_json(files[0], _summary(config, run, trial, states, maps))
         job.remove()
     for item in maps:
         print(f"{item.name}: {len(states)} states in {item.seconds:.1f} s")
@@ -62,28 +68,41 @@ def run_saliency(config: SaliencyConfig) -> int:
     return 0
 
 
-def _job(config: SaliencyConfig) -> dict[str, Any]:
+def _trial(config: SaliencyConfig, run: "LoadedRun") -> TrialRef | None:
+    """The recorded trial that is to be replayed, if one is; InputError if it is not there."""
+    if config.atari_head_dir is None:
+        return None
+    refs = find_trials(config.atari_head_dir, run.config["env_name"])
+    present = {ref.number: ref for ref in refs if not ref.absent}
+    if config.trial not in present:
+        known = ", ".join(map(str, present))
+        raise InputError(f"--trial {config.trial}: no such trial; choose from: {known}")
+    return present[config.trial]
+
+
+def _job(config: SaliencyConfig, run: "LoadedRun", trial: TrialRef | None) -> dict[str, Any]:
     """What two jobs must have in common for one to go on with the other's maps."""
     return {
+        "env_name": run.config["env_name"],
+        "network": run.config["network"],
+        "protocol": run.protocol.as_dict(),
         "model_sha256": file_sha256(RunDir(config.experiment_dir).model),
         "options": asdict(config.options),
         "steps": config.steps,
         "eval_seed": config.eval_seed,
         "atari_head_dir": config.atari_head_dir,
         "trial": config.trial,
+        "trial_files": None if trial is None else trial_files(trial),
     }
 
 
 @contextmanager
-def _source(config: SaliencyConfig, run: "LoadedRun") -> Iterator[Callable[[], Iterable[Moment]]]:
+def _source(
+    config: SaliencyConfig, run: "LoadedRun", ref: TrialRef | None
+) -> Iterator[Callable[[], Iterable[Moment]]]:
     """What gives the moments: games of the agent, or a recorded trial."""
-    if config.atari_head_dir is not None and config.trial is not None:
-        refs = find_trials(config.atari_head_dir, run.config["env_name"])
-        chosen = [ref for ref in refs if ref.number == config.trial and not ref.absent]
-        if not chosen:
-            known = ", ".join(str(ref.number) for ref in refs if not ref.absent)
-            raise InputError(f"--trial {config.trial}: no such trial; choose from: {known}")
-        with open_trial(chosen[0]) as trial:
+    if ref is not None:
+        with open_trial(ref) as trial:
             yield lambda: _moments_of_trial(run.agent, trial.frames(), run.protocol)
     else:
         with AtariVectorEnv(run.protocol, 1, config.eval_seed, workers=0, screens=True) as env:
@@ -142,8 +161,6 @@ def _write(
         )
     with atomic_path(paths[1]) as partial:
         np.savez(partial, **{item.name: item.maps for item in maps})  # type: ignore[arg-type]
-    # Last: where it is, all is.
-    write_json(paths[0], _summary(config, run, states, maps))
     return [*paths, video]
 
 
@@ -160,13 +177,15 @@ def _captions(run: "LoadedRun", states: States, values: FloatArray) -> Callable[
 
 
 def _summary(
-    config: SaliencyConfig, run: "LoadedRun", states: States, maps: Sequence[Maps]
+    config: SaliencyConfig,
+    run: "LoadedRun",
+    trial: TrialRef | None,
+    states: States,
+    maps: Sequence[Maps],
 ) -> dict[str, Any]:
     return {
-        "env_name": run.config["env_name"],
-        "network": run.config["network"],
+        **_job(config, run, trial),
         "train_seed": run.config.get("train_seed"),
-        **_job(config),
         "states": len(states),
         "games": int(states.games[-1]) + 1,
         "stage": "the network's 84x84 input; its maps are enlarged to the screen for pictures",
@@ -182,5 +201,4 @@ def _summary(
             }
             for item in maps
         ],
-        "protocol": run.protocol.as_dict(),
     }

@@ -12,7 +12,6 @@ from tqdm import tqdm
 from fl_saliency.base import Agent, atomic_path, file_sha256, write_json
 from fl_saliency.cli.common import start_tensorflow
 from fl_saliency.cli.sanity import METHODS, RESULT_FILES, SanityConfig
-from fl_saliency.envs.protocol import Protocol
 from fl_saliency.envs.vector import AtariVectorEnv
 from fl_saliency.experiments.configs import config_notes
 from fl_saliency.experiments.runs import RunDir, read_config
@@ -52,7 +51,7 @@ def run_sanity(config: SanityConfig) -> int:
             print(note)
         print(f"protocol of the model: {run.protocol.summary()}", flush=True)
         with place.hold():
-            job = MapJob(place.unfinished, _job(config, methods))
+            job = MapJob(place.unfinished, _job(config, run, methods))
             states = _states(config, run, job)
             bar.reset(checks.work(len(states)))
             findings = checks.run(states, job, place.unfinished)
@@ -73,9 +72,12 @@ def _methods(config: SanityConfig, agent: Agent) -> tuple[str, ...]:
     return tuple(name for name in METHODS if name != "attention" or agent.geometry is not None)
 
 
-def _job(config: SanityConfig, methods: Sequence[str]) -> dict[str, Any]:
+def _job(config: SanityConfig, run: "LoadedRun", methods: Sequence[str]) -> dict[str, Any]:
     """What two jobs must have in common for one to go on with the other's figures."""
     return {
+        "env_name": run.config["env_name"],
+        "network": run.config["network"],
+        "protocol": run.protocol.as_dict(),
         "model_sha256": file_sha256(RunDir(config.directory).model),
         "methods": list(methods),
         "states": config.states,
@@ -131,15 +133,11 @@ def _write(
 def _provenance(
     config: SanityConfig, run: "LoadedRun", states: States, findings: "Findings"
 ) -> dict[str, Any]:
-    protocol: Protocol = run.protocol
     return {
-        "env_name": run.config["env_name"],
-        "network": run.config["network"],
+        **_job(config, run, findings.methods),
         "train_seed": run.config.get("train_seed"),
         "num_timesteps": run.config.get("num_timesteps"),
-        **_job(config, findings.methods),
-        "games": int(states.games[-1]) + 1,
-        "protocol": protocol.as_dict(),
+        "games": int(np.unique(states.games).size),
     }
 
 

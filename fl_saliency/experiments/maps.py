@@ -13,7 +13,7 @@ import numpy as np
 from fl_saliency.base import Agent, FloatArray, strict_json, write_json
 from fl_saliency.errors import FileFormatError, JobError
 from fl_saliency.folders import check_same_job
-from fl_saliency.playback.states import Moment, States
+from fl_saliency.playback.states import Moment, States, reserve
 from fl_saliency.saliency.methods import SaliencyMethod
 from fl_saliency.saliency.options import MAP_SHAPE
 
@@ -89,7 +89,9 @@ class MapJob:
             if batch.start < done:
                 continue
             begun = time.monotonic()
-            maps[batch] = _checked(method, states, batch)
+            found = _checked(method, states, batch)
+            reserve(maps, batch.start, batch.stop)
+            maps[batch] = found
             maps.flush()
             seconds += time.monotonic() - begun
             self._save(method.name, batch.stop, seconds)

@@ -14,7 +14,7 @@ from fl_saliency.playback.states import States
 from fl_saliency.render import heat
 from fl_saliency.render.heat import OverlayStyle
 from fl_saliency.render.overlay import upscale
-from fl_saliency.render.video import VideoWriter, require_encoder
+from fl_saliency.render.video import VideoWriter
 
 __all__ = ["Overlays"]
 
@@ -33,7 +33,6 @@ class Overlays:
         style: OverlayStyle,
     ) -> None:
         """`captions` gives the text of a state: its action, value and score."""
-        require_encoder("libx264")
         self._states = states
         self._maps = maps
         self._captions = captions

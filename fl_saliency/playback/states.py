@@ -4,6 +4,7 @@ Arrays are memory-mapped, so that a long recording takes no memory.
 """
 
 import itertools
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -15,7 +16,7 @@ from fl_saliency.base import Agent, FloatArray, IntArray, UInt8Array
 from fl_saliency.envs.vector import AtariVectorEnv
 from fl_saliency.errors import FileFormatError, JobError
 
-__all__ = ["Moment", "States", "moments_of_play"]
+__all__ = ["Moment", "States", "moments_of_play", "reserve"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +67,9 @@ class States:
             arrays = _allocate(folder, first, count)
             written = 0
             for row, moment in enumerate(itertools.chain([first], drawn)):
+                if row % _RESERVED == 0:
+                    for array in arrays.values():
+                        reserve(array, row, min(row + _RESERVED, count))
                 for name, array in arrays.items():
                     array[row] = getattr(moment, _SINGULAR[name])
                 written = row + 1
@@ -99,6 +103,8 @@ class States:
         return States(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
 
+_RESERVED = 64
+"""States that disk space is taken for at a time."""
 _COUNT = "count"
 _SINGULAR = {
     "observations": "observation",
@@ -107,6 +113,16 @@ _SINGULAR = {
     "scores": "score",
     "games": "game",
 }
+
+
+def reserve(array: "np.memmap[Any, Any]", start: int, stop: int) -> None:
+    """Take disk space for rows `start` to `stop` of an array over a sparse file.
+
+    OSError if there is none left; without this, writing to the array would end the process.
+    """
+    row = array[0].nbytes
+    with Path(str(array.filename)).open("r+b") as file:
+        os.posix_fallocate(file.fileno(), array.offset + start * row, (stop - start) * row)
 
 
 def _allocate(folder: Path, first: Moment, count: int) -> dict[str, "np.memmap[Any, Any]"]:

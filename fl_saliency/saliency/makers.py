@@ -65,8 +65,11 @@ def activation(agent: Agent, target: Target, options: MethodOptions) -> Made:
 
 
 def grad_cam(agent: Agent, target: Target, options: MethodOptions) -> Made:
-    """Grad-CAM of the trunk's last convolution."""
+    """Grad-CAM of the trunk's last convolution; InputError for a target that comes before it."""
     layer = _picture_layer(agent, options)
+    if target.kind == "unit":
+        nothing = np.zeros((1, *MAP_SHAPE, 4), np.float32)
+        agent.derivatives(nothing, target.output, target.indices(np.zeros(1, np.int64)), by=layer)
 
     def cells(obs: UInt8Array, actions: IntArray) -> FloatArray:
         found = agent.derivatives(

@@ -15,6 +15,7 @@ from fl_saliency.saliency.targets import KINDS, Kind, Target, parse_target
 
 __all__ = [
     "BASELINES",
+    "ONE_SIDED",
     "MethodSpec",
     "SaliencyMethod",
     "check_methods",
@@ -57,6 +58,8 @@ class MethodSpec:
     """What it can explain."""
     uses_target: bool = True
     """Whether the target plays a part at all."""
+    one_sided: bool = False
+    """Whether it marks only what holds the output up, and leaves out what holds it down."""
 
 
 _NUMBERS: tuple[Kind, ...] = ("action", "value", "unit")
@@ -91,6 +94,7 @@ _ROWS = (
         summary="how much a blur lowers the action's probability, and nothing else",
         source="Puri et al. 2020, arXiv 1912.12191",
         make=makers.sarfa,
+        one_sided=True,
         targets=("action",),
     ),
     MethodSpec(
@@ -132,6 +136,7 @@ _ROWS = (
         summary="features of the last convolution, weighted by their mean gradients",
         source="Selvaraju et al. 2017, arXiv 1610.02391",
         make=makers.grad_cam,
+        one_sided=True,
         targets=_NUMBERS,
     ),
     MethodSpec(
@@ -139,6 +144,7 @@ _ROWS = (
         summary="the mean of random masks, weighted by the output under them",
         source="Petsiuk et al. 2018, arXiv 1806.07421",
         make=makers.rise,
+        one_sided=True,
         targets=_NUMBERS,
     ),
     MethodSpec(
@@ -171,6 +177,8 @@ _ROWS = (
     ),
 )
 _TABLE = {row.name: row for row in _ROWS}
+ONE_SIDED = tuple(row.name for row in _ROWS if row.one_sided)
+"""Methods that mark only what holds the output up."""
 
 
 def method_names() -> list[str]:

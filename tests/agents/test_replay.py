@@ -96,6 +96,13 @@ def test_a_restored_memory_draws_the_same() -> None:
     assert np.array_equal(one.rewards, other.rewards)
 
 
+def test_a_memory_of_another_size_is_not_taken_over() -> None:
+    memory = ReplayMemory(30, 2, frame=(2, 2))
+    numbered(memory, 40, 2)
+    with pytest.raises(ValueError, match="replay of 15 x 2"):
+        ReplayMemory(60, 2, frame=(2, 2)).restore(memory.state())
+
+
 @pytest.mark.parametrize(("capacity", "envs"), [(11, 2), (0, 1), (5, 1)])
 def test_too_little_room_is_an_error(capacity: int, envs: int) -> None:
     with pytest.raises(InputError, match=f"replay capacity {capacity}: expected at least 6 steps"):

@@ -1,6 +1,9 @@
 """`fls saliency`: the files, the video decoded back, going on after an interrupt, trials."""
 
+import errno
 import json
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -177,9 +180,68 @@ def test_constant_maps_are_drawn_and_counted(experiment: Path, tmp_path: Path) -
 
 def test_the_preset_names_its_settings(experiment: Path, tmp_path: Path) -> None:
     words = ("--preset", "procgen", "--steps", "2", "--stride", "28")
-    assert run(experiment, tmp_path / "out", *words) == 0
+    assert run(experiment, tmp_path / "out", *words, methods=("perturbation",)) == 0
     assert (tmp_path / "out" / "perturbation_policy_red_c100_s5_mean.mp4").is_file()
     assert strict(tmp_path / "out" / "maps.json")["options"]["channels"] == "mean"
+
+
+def test_what_is_said_beside_a_preset_wins_or_is_refused(
+    experiment: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    preset = ("--preset", "procgen", "--steps", "2", "--stride", "28")
+    words = (*preset, "--colour", "green", "--intensity", "60", "--channels", "max")
+    assert run(experiment, tmp_path / "out", *words, methods=("perturbation",)) == 0
+    assert (tmp_path / "out" / "perturbation_policy_green_c60_s5_max.mp4").is_file()
+    capsys.readouterr()
+    for more, said in (
+        ({"methods": ("gradcam",)}, "--methods gradcam: --preset procgen is perturbation"),
+        ({}, "--target value: --preset procgen explains the policy"),
+    ):
+        methods = more.get("methods", ("perturbation",))
+        words = (*preset, *(() if more else ("--target", "value")))
+        assert run(experiment, tmp_path / "other", *words, methods=methods) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_a_users_own_video_is_no_result_of_ours(experiment: Path, tmp_path: Path) -> None:
+    own = tmp_path / "out" / "my_clip_scene.mp4"
+    own.parent.mkdir()
+    own.write_bytes(b"mine")
+    assert run(experiment, own.parent, "--overwrite") == 2
+    assert own.read_bytes() == b"mine"
+
+
+def test_another_network_does_not_go_on_with_its_maps(
+    experiment: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def stop(method: SaliencyMethod, obs: Any, actions: Any) -> None:
+        raise KeyboardInterrupt
+
+    changed = Path(shutil.copytree(experiment, tmp_path / "run"))
+    with monkeypatch.context() as patch:
+        patch.setattr(SaliencyMethod, "maps", stop)
+        assert run(changed, tmp_path / "out") == 130
+    config = json.loads((changed / "config.json").read_text())
+    (changed / "config.json").write_text(json.dumps(config | {"network": "cnn_sparse_fls_sp2"}))
+    assert run(changed, tmp_path / "out") == 2
+    assert 'network "cnn_sparse_fls", now "cnn_sparse_fls_sp2"' in capsys.readouterr().err
+
+
+def test_a_full_disk_is_a_line_and_no_crash(
+    experiment: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def full(file: int, start: int, length: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    assert run(experiment, tmp_path / "out") == 1
+    assert "No space left on device" in capsys.readouterr().err
 
 
 def test_a_recorded_trial_is_replayed(

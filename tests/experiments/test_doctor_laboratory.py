@@ -50,6 +50,13 @@ def test_whole_maps_are_ok_part_by_part(results: Path) -> None:
     assert "bad" not in found.values()
 
 
+def test_a_damaged_video_is_found(results: Path, tmp_path: Path) -> None:
+    patient = Path(shutil.copytree(results, tmp_path / "patient"))
+    (video,) = patient.glob("*.mp4")
+    cut(video)
+    assert [f.part for f in examine(patient) if f.status == "bad"] == [video.name]
+
+
 @pytest.mark.parametrize(
     ("name", "damage"),
     [

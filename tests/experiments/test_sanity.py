@@ -23,6 +23,7 @@ from fl_saliency.experiments.sanity.curves import (
     curve_findings,
     curves,
     pixel_order,
+    raised_states,
     shares,
 )
 from fl_saliency.experiments.sanity.examples import examples_figure
@@ -139,6 +140,25 @@ def test_scaled_logits_go_from_1_to_0_on_average() -> None:
     assert (curve.mean[0], curve.mean[-1]) == pytest.approx((1, 0))
     assert findings["insertion_logit"]["random"].mean[-1] == pytest.approx(1)
     assert findings["deletion_probability"]["random"].mean[-1] == 0
+
+
+def test_what_marks_only_support_is_not_judged_where_the_picture_speaks_against() -> None:
+    """Blurring everything lowers the chosen logit in one state, and raises it in the other."""
+    down = np.linspace(1, 0, 21)
+    logits = np.stack([down, -down])
+    found = {
+        f"{kind}_{number}": logits[:, ::step]
+        for kind, step in (("deletion", 1), ("insertion", -1))
+        for number in ("logit", "probability")
+    }
+    methods = ("random", "centre", "rise", "perturbation")
+    findings = curve_findings(dict.fromkeys(methods, found), seed=0)
+    for kind in ("deletion_logit", "insertion_logit"):
+        rise, other = (findings[kind][name].over_random for name in ("rise", "perturbation"))
+        assert (rise.n, rise.undefined) == (1, 1)
+        assert (other.n, other.undefined) == (2, 0)
+    assert findings["deletion_logit"]["rise"].mean == pytest.approx(down.tolist())
+    assert raised_states({"random": found}).tolist() == [False, True]
 
 
 def test_an_agent_that_does_not_look_has_flat_curves() -> None:
@@ -268,7 +288,13 @@ def spearman(findings: Findings, kind: str, layer: str, method: str) -> float:
     return found.methods[method]["spearman"].mean
 
 
-def test_what_ignores_the_network_fails_randomisation(findings: Findings) -> None:
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let four states be enough for a verdict."""
+    monkeypatch.setattr("fl_saliency.experiments.sanity.verdicts.ENOUGH", 2)
+
+
+def test_what_ignores_the_network_fails_randomisation(findings: Findings, few: None) -> None:
     for stage in findings.stages:
         for baseline in ("centre", "random"):
             assert stage.methods[baseline]["spearman"].mean == pytest.approx(1)
@@ -278,7 +304,7 @@ def test_what_ignores_the_network_fails_randomisation(findings: Findings) -> Non
 
 
 def test_a_gradient_of_a_real_network_changes_with_every_layer_it_depends_on(
-    findings: Findings,
+    findings: Findings, few: None
 ) -> None:
     assert spearman(findings, "cascading", "c1", "gradient") < 0.3
     assert spearman(findings, "independent", "c1", "gradient") < 0.9
@@ -411,10 +437,8 @@ def test_the_page_has_a_verdict_for_each_method_and_check(findings: Findings) ->
 # --- verdicts and cautions ---
 
 
-def made(low: float | None, high: float | None, undefined: int = 0) -> Interval:
-    return Interval(
-        mean=None if low is None else low, low=low, high=high, n=10, undefined=undefined
-    )
+def made(low: float | None, high: float | None, undefined: int = 0, n: int = 20) -> Interval:
+    return Interval(mean=None if low is None else low, low=low, high=high, n=n, undefined=undefined)
 
 
 @pytest.mark.parametrize(
@@ -425,7 +449,8 @@ def made(low: float | None, high: float | None, undefined: int = 0) -> Interval:
         (made(0.4, 0.6), "undecided", "undecided"),
         (made(0.5, 0.5), "undecided", "undecided"),
         (made(None, None), "undecided", "undecided"),
-        (made(0.6, 0.7, undefined=11), "undecided", "undecided"),
+        (made(0.6, 0.7, undefined=21), "undecided", "undecided"),
+        (made(0.6, 0.7, n=15), "undecided", "undecided"),
     ],
 )
 def test_a_verdict_needs_the_whole_interval(found: Interval, above: str, below: str) -> None:

@@ -128,10 +128,13 @@ class ReplayMemory:
         """All that `restore` needs: the steps held, and how many were ever added."""
         held = min(self._added, self._length)
         arrays = {name: array[:held] for name, array in self._arrays().items()}
-        return {**arrays, "added": np.array(self._added)}
+        return {**arrays, "added": np.array(self._added), "length": np.array(self._length)}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        """Take over what `state` gave; it must be of a memory of the same size."""
+        """Take over what `state` gave; ValueError unless it is of a memory of the same size."""
+        length, envs = int(state["length"]), state["actions"].shape[1]
+        if (length, envs) != self._actions.shape:
+            raise ValueError(f"replay of {length} x {envs}: expected {self._actions.shape}")
         for name, array in self._arrays().items():
             array[: len(state[name])] = state[name]
         self._added = int(state["added"])

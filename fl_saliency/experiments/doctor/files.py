@@ -54,13 +54,13 @@ MAX_BYTES = 1 << 30
 """Largest log, picture or table that is read, in bytes."""
 
 
-def checked(path: Path) -> Path:
+def checked(path: Path, *, limit: int | None = MAX_BYTES) -> Path:
     """`path`, if that is a file of a size that may be read: a pipe or a device would never end."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise FileFormatError(f"{path}: expected a file, found a folder or a device")
-    if status.st_size > MAX_BYTES:
-        raise FileFormatError(f"{path}: {status.st_size} bytes, more than the {MAX_BYTES} read")
+    if limit is not None and status.st_size > limit:
+        raise FileFormatError(f"{path}: {status.st_size} bytes, more than the {limit} read")
     return path
 
 

@@ -5,7 +5,7 @@ import zlib
 
 from fl_saliency.errors import FileFormatError
 from fl_saliency.experiments.doctor.files import LABORATORY_FILES, checked, read_json, require
-from fl_saliency.experiments.doctor.pictures import examine_picture
+from fl_saliency.experiments.doctor.pictures import examine_picture, examine_video
 from fl_saliency.experiments.doctor.report import Report, count
 
 __all__ = ["examine_laboratory"]
@@ -25,13 +25,17 @@ def examine_laboratory(report: Report) -> None:
                 examine_picture(report, name)
             elif name.endswith(".npz") and name in report.names:
                 _examine_arrays(report, name)
+    if "maps.json" in report.names:
+        for name in sorted(report.names):
+            if name.endswith(".mp4") and not name.startswith("."):
+                examine_video(report, name)
 
 
 def _examine_arrays(report: Report, name: str) -> None:
     """Every array's checksum is right."""
     with report.reading(name) as path:
         try:
-            with zipfile.ZipFile(checked(path)) as archive:
+            with zipfile.ZipFile(checked(path, limit=None)) as archive:
                 damaged = archive.testzip()
                 members = len(archive.namelist())
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:

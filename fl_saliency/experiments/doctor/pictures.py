@@ -9,7 +9,7 @@ from fl_saliency.experiments.doctor.files import checked
 from fl_saliency.experiments.doctor.report import Report, count
 from fl_saliency.render.video import count_frames
 
-__all__ = ["examine_picture", "examine_videos"]
+__all__ = ["examine_picture", "examine_video", "examine_videos"]
 
 _VIDEOS = ("perception.mkv", "perception.mp4")
 
@@ -49,14 +49,15 @@ def _png_size(path: Path) -> tuple[int, int]:
 
 def examine_videos(report: Report) -> None:
     """Every frame decodes, and both videos have the same number of them."""
-    frames = {name: _examine_video(report, name) for name in _VIDEOS if name in report.names}
+    frames = {name: examine_video(report, name) for name in _VIDEOS if name in report.names}
     counts = [number for number in frames.values() if number is not None]
     if len(set(counts)) > 1:
         shorter = min(frames, key=lambda name: frames[name] or 0)
         report.bad(shorter, f"{min(counts)} frames, the other video has {max(counts)}")
 
 
-def _examine_video(report: Report, name: str) -> int | None:
+def examine_video(report: Report, name: str) -> int | None:
+    """Every frame of the video decodes; their number, or None if it is damaged."""
     with report.reading(name) as path:
         frames = count_frames(checked(path))
         report.ok(name, count(frames, "frame"))

@@ -21,6 +21,7 @@ from fl_saliency.experiments.sanity.curves import (
     curve_findings,
     curves,
     pixel_order,
+    raised_states,
 )
 from fl_saliency.experiments.sanity.parts import (
     EFFECTS,
@@ -56,6 +57,8 @@ class Findings:
     stages: tuple[StageFinding, ...]
     curves: Mapping[str, Mapping[str, CurveFinding]]
     """`deletion_logit`, ... -> method -> its curve."""
+    raised: int
+    """States in which blurring the whole picture raises the chosen logit."""
     parts: Mapping[str, Mapping[str, PartsFinding]]
     """`logit` or `kl` -> method, and `CELLS` where they can be removed -> what its parts do."""
     agreement: AgreementFinding
@@ -114,6 +117,7 @@ class Checks:
                 StageFinding.of(s, _measures(staged[s.name]), seed=seed) for s in self._stages
             ),
             curves=curve_findings(outcomes, seed=seed),
+            raised=int(raised_states(outcomes).sum()),
             parts={
                 effect: {n: PartsFinding.of(found, effect, seed=seed) for n, found in parts.items()}
                 for effect in EFFECTS

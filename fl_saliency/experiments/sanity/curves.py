@@ -11,8 +11,9 @@ import cv2
 import numpy as np
 from scipy.special import log_softmax
 
-from fl_saliency.base import Agent, FloatArray, IntArray, UInt8Array
+from fl_saliency.base import Agent, BoolArray, FloatArray, IntArray, UInt8Array
 from fl_saliency.experiments.sanity.bootstrap import Interval, band, interval
+from fl_saliency.saliency.methods import ONE_SIDED
 from fl_saliency.saliency.probing import BATCH, score_all
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "curve_findings",
     "curves",
     "pixel_order",
+    "raised_states",
     "shares",
 ]
 
@@ -127,32 +129,54 @@ def curve_findings(
 ) -> dict[str, dict[str, CurveFinding]]:
     """From method -> `deletion_logit`, ... -> values [S, K]: curve's name -> method -> finding.
 
-    `random` and `centre` must be among the methods. The curves are scaled: see `_scaled`.
+    `random` and `centre` must be among the methods. The curves are scaled: see `_scaled`. Methods
+    that mark only what holds the logit up (`ONE_SIDED`) cannot say what holds it down: states in
+    which blurring everything raises it are left out for them, as undefined.
     """
+    raised = raised_states(found)
     scaled = {method: _scaled(arrays) for method, arrays in found.items()}
     findings: dict[str, dict[str, CurveFinding]] = {}
     for name in next(iter(scaled.values())):
         areas = {method: area(arrays[name]) for method, arrays in scaled.items()}
         sign = -1 if name.startswith("deletion") else 1
-        findings[name] = {
-            method: _finding(arrays[name], areas[method], areas, sign, seed)
-            for method, arrays in scaled.items()
-        }
+        findings[name] = {}
+        for method, arrays in scaled.items():
+            left_out = raised if method in ONE_SIDED else np.zeros_like(raised)
+            findings[name][method] = _finding(arrays[name], method, areas, sign, seed, left_out)
     return findings
 
 
+def raised_states(found: Mapping[str, Mapping[str, FloatArray]]) -> BoolArray:
+    """The states in which blurring the whole picture raises the chosen logit, bool [S]."""
+    logits = found["random"]["deletion_logit"]
+    return np.asarray(logits[:, -1] > logits[:, 0])
+
+
 def _finding(
-    found: FloatArray, own: FloatArray, areas: Mapping[str, FloatArray], sign: int, seed: int
+    found: FloatArray,
+    method: str,
+    areas: Mapping[str, FloatArray],
+    sign: int,
+    seed: int,
+    left_out: BoolArray,
 ) -> CurveFinding:
-    low, high = band(found, seed=seed)
+    """The finding over all states but those `left_out`, where it is undefined."""
+    shown = found[~left_out]
+    mean = shown.mean(axis=0) if len(shown) else np.full(found.shape[1], np.nan)
+    low, high = band(shown, seed=seed) if len(shown) else (mean, mean)
+
+    def defined(values: FloatArray) -> Interval:
+        return interval(np.where(left_out, np.nan, values), seed=seed)
+
+    own = areas[method]
     return CurveFinding(
         share=np.linspace(0, 1, found.shape[1]).tolist(),
-        mean=found.mean(axis=0).tolist(),
+        mean=mean.tolist(),
         low=low.tolist(),
         high=high.tolist(),
-        area=interval(own, seed=seed),
-        over_random=interval(sign * (own - areas["random"]), seed=seed),
-        over_centre=interval(sign * (own - areas["centre"]), seed=seed),
+        area=defined(own),
+        over_random=defined(sign * (own - areas["random"])),
+        over_centre=defined(sign * (own - areas["centre"])),
     )
 
 

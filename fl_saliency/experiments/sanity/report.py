@@ -38,6 +38,7 @@ def sanity_record(
             "steps": STEPS,
             "blur_sigma_pixels": BLUR_SIGMA,
             "random_orders": RANDOM_ORDERS,
+            "raised_states": findings.raised,
             "curves": {
                 name: {method: asdict(curve) for method, curve in found.items()}
                 for name, found in findings.curves.items()

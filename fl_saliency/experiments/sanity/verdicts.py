@@ -12,12 +12,14 @@ from fl_saliency.experiments.sanity.bootstrap import Interval
 from fl_saliency.experiments.sanity.checks import CELLS, Findings
 from fl_saliency.experiments.sanity.randomisation import StageFinding
 
-__all__ = ["CHECKS", "RULES", "THRESHOLD", "Outcome", "Verdict", "judge", "verdicts"]
+__all__ = ["CHECKS", "ENOUGH", "RULES", "THRESHOLD", "Outcome", "Verdict", "judge", "verdicts"]
 
 Outcome: TypeAlias = Literal["passes", "fails", "undecided"]
 
 THRESHOLD = 0.5
 """Rank correlation below which two maps count as different."""
+ENOUGH = 16
+"""States below which nothing is decided: a percentile interval of a few is far too narrow."""
 RULES = {
     "randomisation": (
         "all layers re-drawn: the Spearman correlation with the trained network's maps; passes if "
@@ -56,9 +58,10 @@ class Verdict:
 def judge(found: Interval, threshold: float, *, above: bool) -> Outcome:
     """`passes` if the whole interval is above (or below) the threshold, `fails` if beyond it.
 
-    Undecided otherwise, and if the figure is undefined in more than half of the states.
+    Undecided otherwise, and if the figure is undefined in more than half of the states, or defined
+    in fewer than `ENOUGH`.
     """
-    if found.low is None or found.high is None or found.undefined > found.n:
+    if found.low is None or found.high is None or found.undefined > found.n or found.n < ENOUGH:
         return "undecided"
     if found.low > threshold:
         return "passes" if above else "fails"
