@@ -1,6 +1,7 @@
 """`fls sanity`: files, what they say, resuming, and refusals that write nothing."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,14 @@ def run(experiment: Path, output: Path, *words: str) -> int:
     return main(["sanity", str(experiment), "--output-dir", str(output), *QUICK, *words])
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few() -> Iterator[None]:
+    """Let a few states be enough for a verdict."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fl_saliency.experiments.sanity.verdicts.ENOUGH", 2)
+        yield
+
+
 @pytest.fixture(scope="module")
 def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_run(tmp_path_factory.mktemp("experiment") / "01", network="cnn_sparse_fls")
@@ -34,9 +43,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def results(experiment: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("out") / "sanity"
-    with pytest.MonkeyPatch.context() as patch:  # three states decide nothing otherwise
-        patch.setattr("fl_saliency.experiments.sanity.verdicts.ENOUGH", 2)
-        assert run(experiment, output) == 0
+    assert run(experiment, output) == 0
     return output
 
 
@@ -155,7 +162,7 @@ def test_a_network_without_attention_is_checked_without_it(
     assert found["methods"] == ["gradient"]
     assert "attention cells" not in found["high_against_low"]["effects"]["logit"]
     out, err = capsys.readouterr()
-    assert "randomisation     centre    undecided  Spearman 1 [1, 1]" in out
+    assert "randomisation     centre    fails      Spearman 1 [1, 1]" in out
     assert "caution: There are 2 states only" in out
     assert out.splitlines()[-1] == str(experiment / "sanity" / "agreement.png")
     assert err == ""
