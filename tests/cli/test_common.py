@@ -119,7 +119,7 @@ def test_tensorflow_starts_without_a_word_on_a_machine_without_gpu() -> None:
 def test_networks_prints_a_table_and_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["networks", "--actions", "9", "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
-    assert len(rows) == 15
+    assert len(rows) == 19
     assert rows["cnn_sparse_fls"]["parameters"] == 1_839_275
     assert rows["cnn_sparse_fls"]["attention"] == [7, 7]
     assert rows["cnn"]["attention"] is None
