@@ -125,7 +125,7 @@ def test_networks_prints_a_table_and_the_same_as_json(capsys: pytest.CaptureFixt
     assert rows["cnn"]["attention"] is None
     assert main(["networks"]) == 0
     table = capsys.readouterr().out.splitlines()
-    assert len(table) == 16
+    assert len(table) == 20
     assert any("cnn_sparse_fls " in line and "1,836,710" in line for line in table)
 
 
