@@ -6,7 +6,6 @@ python scripts/method_pictures.py RUN [--states 60 150 260] [--output-dir docs/i
 import argparse
 import sys
 import tempfile
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -45,16 +44,12 @@ def main() -> int:
     ):
         moments = moments_of_play(run.agent, env)
         states = States.record(Path(folder), moments, max(words.states) + 1)
-        chosen = [_only(states, state) for state in words.states]
+        chosen = [states.take([state]) for state in words.states]
         for method in make_methods(method_names(), run.agent, MethodOptions()):
             pictures = [_pair(state, method) for state in chosen]
             _save(words.output_dir / f"{method.name}.png", pictures, words.states)
             print(f"{method.name}.png")
     return 0
-
-
-def _only(states: States, state: int) -> States:
-    return States(**{f.name: np.array(getattr(states, f.name)[[state]]) for f in fields(states)})
 
 
 def _pair(state: States, method: SaliencyMethod) -> UInt8Array:

@@ -1,12 +1,16 @@
 """Small runs that tests share."""
 
+import json
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from fl_saliency.base import write_json
 from fl_saliency.checkpoints.baselines import write_model
 from fl_saliency.networks.policy import build_policy, get_arrays
 
-__all__ = ["make_run"]
+__all__ = ["make_run", "read_strict_json"]
 
 
 def make_run(
@@ -31,3 +35,12 @@ def make_run(
         beta2_power=0.999,
     )
     return directory
+
+
+def read_strict_json(path: Path) -> Any:
+    """What is in JSON file `path`; a NaN or an infinity, which are no JSON, fails the test."""
+
+    def refuse(name: str) -> None:
+        pytest.fail(f"{name} is no strict JSON")
+
+    return json.loads(path.read_text(), parse_constant=refuse)

@@ -16,6 +16,7 @@ from benchmarks.environments import environment
 from benchmarks.harness import ROOT, THIS_PYTHON, Settings, Table, report, run_process
 from fl_saliency.experiments.plots import mean_return
 from fl_saliency.logs.readers import monitor_files, read_monitors
+from fl_saliency.render import palette
 
 GAME = "BreakoutNoFrameskip-v4"
 SEED = 1
@@ -24,7 +25,7 @@ SHOWN = 200
 """Rows of a curve in the committed file."""
 CURVES = ROOT / "benchmarks" / "results" / "learning_curves.csv"
 PICTURE = ROOT / "docs" / "images" / "learning.png"
-COLOURS = ("#D55E00", "#0072B2")  # of Okabe and Ito's palette
+COLOURS = (palette.VERMILION, palette.BLUE)
 
 
 def run(settings: Settings) -> list[Table]:

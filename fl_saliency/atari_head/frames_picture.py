@@ -11,12 +11,10 @@ from matplotlib.lines import Line2D
 
 from fl_saliency.atari_head.scores import Example, MethodScores, TrialScores
 from fl_saliency.base import FloatArray, UInt8Array
+from fl_saliency.render import palette
 
 __all__ = ["frames_figure"]
 
-# Of Okabe and Ito's palette: distinct in the common forms of colour blindness, and on grey.
-_MAP = "#F0E442"
-_GAZE = "#D55E00"
 _PLACES = {1: ("only",), 2: ("best", "worst"), 3: ("best", "median", "worst")}
 """What the frames of a method are, by their number."""
 _DIM = 0.65
@@ -60,10 +58,12 @@ def _draw(axes: Axes, example: Example) -> None:
     light = example.saliency / example.saliency.max()
     axes.imshow(_lit(_grey(example.picture), light), interpolation="nearest")
     if light.min() < 0.5:
-        axes.contour(light, levels=[0.5], colors=_MAP, linewidths=1)
+        axes.contour(light, levels=[0.5], colors=palette.YELLOW, linewidths=1)
     rows, columns = np.nonzero(example.fixations.counts())
     size = 26 if len(rows) < 50 else 9
-    axes.scatter(columns, rows, s=size, color=_GAZE, edgecolors="white", linewidths=size / 40)
+    axes.scatter(
+        columns, rows, s=size, color=palette.VERMILION, edgecolors="white", linewidths=size / 40
+    )
 
 
 def _grey(picture: UInt8Array) -> FloatArray:
@@ -75,15 +75,17 @@ def _grey(picture: UInt8Array) -> FloatArray:
 def _lit(grey: FloatArray, light: FloatArray) -> FloatArray:
     """grey [H, W] dimmed, light [H, W] laid over it in the map's colour: RGB [H, W, 3] in 0..1."""
     alpha = 0.75 * light[..., None]
-    return np.asarray((1 - alpha) * _DIM * grey[..., None] + alpha * np.array(to_rgb(_MAP)))
+    return np.asarray(
+        (1 - alpha) * _DIM * grey[..., None] + alpha * np.array(to_rgb(palette.YELLOW))
+    )
 
 
 def _legend() -> list[Line2D]:
-    lit = Line2D([], [], color=_MAP, linewidth=5, label="map (line: 50 % of its maximum)")
+    lit = Line2D([], [], color=palette.YELLOW, linewidth=5, label="map (line: 50 % of its maximum)")
     gaze = Line2D(
         [],
         [],
-        color=_GAZE,
+        color=palette.VERMILION,
         marker="o",
         markeredgecolor="grey",
         linestyle="",

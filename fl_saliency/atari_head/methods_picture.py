@@ -9,11 +9,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fl_saliency.atari_head.settings import BenchmarkSettings
+from fl_saliency.render import palette
 
 __all__ = ["methods_figure"]
 
-# Okabe and Ito's palette: distinct in the common forms of colour blindness.
-_LOOKS = {"bound": ("#009E73", "D"), "agent": ("#0072B2", "o"), "baseline": ("#777777", "s")}
+_LOOKS = {
+    "bound": (palette.GREEN, "D"),
+    "agent": (palette.BLUE, "o"),
+    "baseline": (palette.GREY, "s"),
+}
 """Colour and marker of each kind, in the order of the groups."""
 _KINDS = {
     "bound": "upper bound: other gaze of the same moment",

@@ -11,13 +11,10 @@ from matplotlib.lines import Line2D
 from fl_saliency.atari_head.scores import Example, TrialScores
 from fl_saliency.atari_head.settings import BenchmarkSettings
 from fl_saliency.base import FloatArray
+from fl_saliency.render import palette
 
 __all__ = ["benchmark_figure"]
 
-# Okabe and Ito's palette: distinct in the common forms of colour blindness.
-_SKY_BLUE = "#56B4E9"
-_VERMILION = "#D55E00"
-_GREY = "#777777"
 
 _PANELS = (
     ("nss", "NSS (z-score, higher is better)", 0.0),
@@ -41,7 +38,7 @@ def benchmark_figure(
         _boxes(panel, values, [str(trial.ref.number) for trial in scores])
         panel.set_ylabel(label)
         if chance is not None:
-            panel.axhline(chance, color=_GREY, linestyle="--", linewidth=1, label="chance")
+            panel.axhline(chance, color=palette.GREY, linestyle="--", linewidth=1, label="chance")
             panel.legend(loc="upper right", fontsize="small")
     name = scores[0].methods[0].name
     _draw_example(axes[1, 1], scores[0].example, scores[0].ref.number, name)
@@ -61,8 +58,8 @@ def _boxes(axes: Axes, values: Sequence[FloatArray], labels: Sequence[str]) -> N
             whis=(5, 95),
             showfliers=False,
             patch_artist=True,
-            boxprops={"facecolor": _SKY_BLUE, "alpha": 0.6},
-            medianprops={"color": _VERMILION, "linewidth": 2},
+            boxprops={"facecolor": palette.SKY_BLUE, "alpha": 0.6},
+            medianprops={"color": palette.VERMILION, "linewidth": 2},
         )
     else:
         axes.text(0.5, 0.5, "undefined on every frame", ha="center", transform=axes.transAxes)
@@ -75,13 +72,21 @@ def _boxes(axes: Axes, values: Sequence[FloatArray], labels: Sequence[str]) -> N
 def _draw_example(axes: Axes, example: Example, trial: int, name: str) -> None:
     axes.imshow(example.picture, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
     saliency = example.saliency
-    contours = Line2D([], [], color=_SKY_BLUE, label=f"{name}:\n50, 70, 90 %\nof its maximum")
+    contours = Line2D(
+        [], [], color=palette.SKY_BLUE, label=f"{name}:\n50, 70, 90 %\nof its maximum"
+    )
     if np.isfinite(saliency).all() and saliency.min() < 0.5 * saliency.max():
         levels = np.array(_LEVELS) * saliency.max()
-        axes.contour(saliency, levels=levels, colors=_SKY_BLUE, linewidths=1.5)
+        axes.contour(saliency, levels=levels, colors=palette.SKY_BLUE, linewidths=1.5)
     rows, columns = np.nonzero(example.fixations.counts())
     points = axes.scatter(
-        columns, rows, s=16, color=_VERMILION, edgecolors="white", linewidths=0.4, label="gaze"
+        columns,
+        rows,
+        s=16,
+        color=palette.VERMILION,
+        edgecolors="white",
+        linewidths=0.4,
+        label="gaze",
     )
     # Beside the picture: on it, the legend would hide the game. The panel is wider than the screen.
     axes.set_anchor("W")

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 
 from fl_saliency.atari_head.archives import open_binary
@@ -13,6 +12,7 @@ from fl_saliency.atari_head.reader import TrialRef, frame_prefix
 from fl_saliency.atari_head.settings import BenchmarkSettings
 from fl_saliency.base import FloatArray, IntArray
 from fl_saliency.errors import FileFormatError
+from fl_saliency.metrics.distribution import blur_fixations
 from fl_saliency.metrics.fixation import Fixations
 
 __all__ = [
@@ -59,13 +59,7 @@ def gaze_density(counts: IntArray, *, sigma: float) -> FloatArray:
     even = np.full(counts.shape, 1 / counts.size)
     if not counts.any():
         return even
-    blurred = np.asarray(
-        cv2.GaussianBlur(
-            counts.astype(np.float64), (0, 0), sigma, borderType=cv2.BORDER_REFLECT_101
-        ),
-        np.float64,
-    )
-    return np.asarray((1 - FLOOR) * blurred / blurred.sum() + FLOOR * even)
+    return np.asarray((1 - FLOOR) * blur_fixations(counts, sigma=sigma) + FLOOR * even)
 
 
 def prior_of_trials(counts: IntArray, decisions: int, *, sigma: float) -> GazePrior:

@@ -6,9 +6,8 @@ from typing import Literal, TypeAlias
 
 from fl_saliency.atari_head.fixations import PROCESSED_SHAPE, SCREEN_SHAPE, Alignment
 from fl_saliency.envs.protocol import Protocol
-from fl_saliency.errors import InputError, unknown_choice
 from fl_saliency.metrics.paper import SEED
-from fl_saliency.saliency.methods import BASELINES, method_names
+from fl_saliency.saliency.methods import BASELINES, check_methods
 from fl_saliency.saliency.options import MethodOptions
 
 __all__ = [
@@ -75,15 +74,8 @@ class BenchmarkSettings:
 
 
 def check_saliency(names: Sequence[str]) -> None:
-    """InputError for no method, an unknown one (it names the nearest), or one given twice."""
-    known = [*method_names(), *GAZE_METHODS]
-    if not names:
-        raise InputError(f"no saliency method given; choose from: {', '.join(known)}")
-    for place, name in enumerate(names):
-        if name not in known:
-            raise unknown_choice("saliency method", name, known)
-        if name in names[:place]:
-            raise InputError(f"saliency method {name!r} is given twice")
+    """InputError for no method, an unknown one, or one given twice: see `check_methods`."""
+    check_methods(names, further=GAZE_METHODS)
 
 
 def kind_of(name: str) -> Kind:

@@ -29,7 +29,7 @@ from fl_saliency.atari_head.settings import check_saliency
 from fl_saliency.atari_head.tables import to_tables
 from fl_saliency.base import Agent, file_sha256
 from fl_saliency.cli.benchmark import BenchmarkConfig
-from fl_saliency.cli.common import printable, start_tensorflow
+from fl_saliency.cli.common import printable, progress_bar, start_tensorflow
 from fl_saliency.errors import InputError, JobError
 from fl_saliency.experiments.configs import config_notes
 from fl_saliency.experiments.runs import RunDir, read_config
@@ -165,13 +165,8 @@ def _bars(
     def begin(trial: Trial) -> Callable[[int], object]:
         if bars:
             bars[-1].close()
-        bar: tqdm[Any] = tqdm(
-            desc=f"trial {trial.ref.number} ({len(bars) + 1} of {trials})",
-            total=num_steps(trial, settings),
-            unit="step",
-            disable=None if wanted else True,
-            leave=False,
-        )
+        what = f"trial {trial.ref.number} ({len(bars) + 1} of {trials})"
+        bar = progress_bar(wanted, what, "step", num_steps(trial, settings))
         bars.append(bar)
         return bar.update
 

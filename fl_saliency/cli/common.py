@@ -9,15 +9,19 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fl_saliency.cli.usage import usage_error
 from fl_saliency.errors import FlsError
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 __all__ = [
     "INTERRUPTED",
     "parse_config",
     "printable",
+    "progress_bar",
     "run_command",
     "start_tensorflow",
     "terminate_as_interrupt",
@@ -70,6 +74,13 @@ def run_command(
             raise
         _complain(prog, f"not enough memory ({str(error)[:200]})".replace(" ()", ""))
         return 1
+
+
+def progress_bar(wanted: bool, what: str, unit: str, total: int | None = None) -> "tqdm[Any]":
+    """A bar on stderr that goes when it is done; none in a pipe, or unless `wanted`."""
+    from tqdm import tqdm
+
+    return tqdm(desc=what, total=total, unit=unit, disable=None if wanted else True, leave=False)
 
 
 def _complain(prog: str, text: str) -> None:

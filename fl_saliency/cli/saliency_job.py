@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tqdm import tqdm
 
 from fl_saliency.atari_head.progress import trial_files
 from fl_saliency.atari_head.reader import TrialRef, find_trials, open_trial
 from fl_saliency.atari_head.replay import play_back
-from fl_saliency.base import Agent, FloatArray, atomic_path, file_sha256, write_json
-from fl_saliency.cli.common import start_tensorflow
+from fl_saliency.base import Agent, FloatArray, atomic_path, write_json
+from fl_saliency.cli.common import progress_bar, start_tensorflow
 from fl_saliency.cli.saliency import RESULT_FILES, SaliencyConfig
 from fl_saliency.envs.protocol import Protocol
 from fl_saliency.envs.vector import AtariVectorEnv
@@ -21,7 +20,7 @@ from fl_saliency.errors import InputError
 from fl_saliency.experiments.configs import config_notes
 from fl_saliency.experiments.maps import MapJob, Maps, outputs
 from fl_saliency.experiments.overlays import Overlays
-from fl_saliency.experiments.runs import RunDir, read_config
+from fl_saliency.experiments.runs import read_config
 from fl_saliency.playback.states import Moment, States, moments_of_play
 from fl_saliency.render.video import require_encoder
 from fl_saliency.saliency.methods import SaliencyMethod, make_methods
@@ -83,10 +82,7 @@ def _trial(config: SaliencyConfig, run: "LoadedRun") -> TrialRef | None:
 def _job(config: SaliencyConfig, run: "LoadedRun", trial: TrialRef | None) -> dict[str, Any]:
     """What two jobs must have in common for one to go on with the other's maps."""
     return {
-        "env_name": run.config["env_name"],
-        "network": run.config["network"],
-        "protocol": run.protocol.as_dict(),
-        "model_sha256": file_sha256(RunDir(config.experiment_dir).model),
+        **run.identity,
         "options": asdict(config.options),
         "steps": config.steps,
         "eval_seed": config.eval_seed,
@@ -121,13 +117,7 @@ def _moments_of_trial(agent: Agent, frames: Any, protocol: Protocol) -> Iterator
 
 
 def _maps(config: SaliencyConfig, job: MapJob, method: SaliencyMethod, states: States) -> Maps:
-    with tqdm(
-        desc=method.name,
-        total=len(states),
-        unit="state",
-        disable=None if config.progress else True,
-        leave=False,
-    ) as bar:
+    with progress_bar(config.progress, method.name, "state", len(states)) as bar:
         return job.maps(method, states, progress=bar.update)
 
 
@@ -141,13 +131,7 @@ def _write(
     title = (
         f"{run.config['env_name']}, {run.config['network']}: saliency of {config.options.target}"
     )
-    with tqdm(
-        desc="video",
-        total=len(states),
-        unit="frame",
-        disable=None if config.progress else True,
-        leave=False,
-    ) as bar:
+    with progress_bar(config.progress, "video", "frame", len(states)) as bar:
         overlays.video(video, progress=bar.update)
     overlays.stills(paths[3], title)
     with atomic_path(paths[2]) as partial:
@@ -187,7 +171,7 @@ def _summary(
         **_job(config, run, trial),
         "train_seed": run.config.get("train_seed"),
         "states": len(states),
-        "games": int(states.games[-1]) + 1,
+        "games": states.num_games,
         "stage": "the network's 84x84 input; its maps are enlarged to the screen for pictures",
         "action": "chosen by the agent" if config.trial is None else "the agent's greedy one",
         "style": asdict(config.style),

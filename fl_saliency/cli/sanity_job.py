@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tqdm import tqdm
 
-from fl_saliency.base import Agent, atomic_path, file_sha256, write_json
-from fl_saliency.cli.common import start_tensorflow
+from fl_saliency.base import Agent, atomic_path, write_json
+from fl_saliency.cli.common import progress_bar, start_tensorflow
 from fl_saliency.cli.sanity import METHODS, RESULT_FILES, SanityConfig
 from fl_saliency.envs.vector import AtariVectorEnv
 from fl_saliency.experiments.configs import config_notes
-from fl_saliency.experiments.runs import RunDir, read_config
+from fl_saliency.experiments.runs import read_config
 from fl_saliency.playback.states import Moment, States, moments_of_play
 
 if TYPE_CHECKING:  # they import TensorFlow
@@ -40,7 +39,7 @@ def run_sanity(config: SanityConfig) -> int:
     import_extra(config.extra_import)
     run = load_run(directory, seed=config.eval_seed)
     methods = _methods(config, run.agent)
-    with _bar(config, "checks", "map") as bar:
+    with progress_bar(config.progress, "checks", "map") as bar:
 
         def tell(what: str, states: int) -> None:
             bar.set_postfix_str(what, refresh=False)
@@ -54,7 +53,7 @@ def run_sanity(config: SanityConfig) -> int:
             job = MapJob(place.unfinished, _job(config, run, methods))
             states = _states(config, run, job)
             bar.reset(checks.work(len(states)))
-            findings = checks.run(states, job, place.unfinished)
+            findings = checks.run(states, job)
             cautions = checks.cautions(states, run.config)
             provenance = _provenance(config, run, states, findings)
             files = _write(findings, states, provenance, cautions, place.path)
@@ -75,10 +74,7 @@ def _methods(config: SanityConfig, agent: Agent) -> tuple[str, ...]:
 def _job(config: SanityConfig, run: "LoadedRun", methods: Sequence[str]) -> dict[str, Any]:
     """What two jobs must have in common for one to go on with the other's figures."""
     return {
-        "env_name": run.config["env_name"],
-        "network": run.config["network"],
-        "protocol": run.protocol.as_dict(),
-        "model_sha256": file_sha256(RunDir(config.directory).model),
+        **run.identity,
         "methods": list(methods),
         "states": config.states,
         "every": config.every,
@@ -87,18 +83,13 @@ def _job(config: SanityConfig, run: "LoadedRun", methods: Sequence[str]) -> dict
     }
 
 
-def _bar(config: SanityConfig, what: str, unit: str, total: int | None = None) -> "tqdm[Any]":
-    disable = None if config.progress else True
-    return tqdm(desc=what, total=total, unit=unit, disable=disable, leave=False)
-
-
 def _states(config: SanityConfig, run: "LoadedRun", job: "MapJob") -> States:
     """Every so manieth state of play."""
 
     def moments() -> Iterator[Moment]:
         with (
             AtariVectorEnv(run.protocol, 1, config.eval_seed, workers=0, screens=True) as env,
-            _bar(config, "playing", "state", config.states) as bar,
+            progress_bar(config.progress, "playing", "state", config.states) as bar,
         ):
             played = moments_of_play(run.agent, env)
             # Not the very first one: nothing has happened there.
@@ -137,7 +128,7 @@ def _provenance(
         **_job(config, run, findings.methods),
         "train_seed": run.config.get("train_seed"),
         "num_timesteps": run.config.get("num_timesteps"),
-        "games": int(np.unique(states.games).size),
+        "games": states.num_games,
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from fl_saliency.base import EpisodeRecord, atomic_path, file_sha256, write_json
+from fl_saliency.base import EpisodeRecord, atomic_path, write_json
 from fl_saliency.envs.games import game_info
 from fl_saliency.envs.protocol import Protocol, mismatches
 from fl_saliency.envs.vector import AtariVectorEnv
@@ -19,7 +19,6 @@ from fl_saliency.experiments.configs import PARTIAL, RESULT_FILES, EvaluationCon
 from fl_saliency.experiments.load import LoadedRun, load_run
 from fl_saliency.experiments.plots import plot_returns
 from fl_saliency.experiments.progress import EvaluationProgress
-from fl_saliency.experiments.runs import RunDir
 from fl_saliency.networks.registry import import_extra
 from fl_saliency.playback.play import PlayStep, play
 from fl_saliency.render.perception import PerceptionRecorder
@@ -107,7 +106,7 @@ def _go_on(
 def _job(config: EvaluationConfig, run: LoadedRun, protocol: Protocol) -> dict[str, Any]:
     """What two evaluations must have in common for one to go on with the other's games."""
     return {
-        "model_sha256": file_sha256(RunDir(config.experiment_dir).model),
+        "model_sha256": run.model_sha256,
         "network": run.config["network"],
         "protocol": protocol.as_dict(),
         "num_env": config.num_env,

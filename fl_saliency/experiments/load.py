@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fl_saliency.agents.policy import PolicyAgent
+from fl_saliency.base import file_sha256
 from fl_saliency.checkpoints.baselines import match_variables, read_model
 from fl_saliency.envs.protocol import Protocol, resolve_protocol
 from fl_saliency.errors import FileFormatError, InputError
@@ -24,6 +25,18 @@ class LoadedRun:
     config: dict[str, Any]
     protocol: Protocol
     """The protocol that it was trained under; Baselines' own where config.json has none."""
+    model_sha256: str
+    """Of the file model.pkl."""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What two jobs on the same agent have in common, as JSON types."""
+        return {
+            "env_name": self.config["env_name"],
+            "network": self.config["network"],
+            "protocol": self.protocol.as_dict(),
+            "model_sha256": self.model_sha256,
+        }
 
 
 def load_run(directory: Path, *, seed: int) -> LoadedRun:
@@ -43,7 +56,10 @@ def load_run(directory: Path, *, seed: int) -> LoadedRun:
     expected = [(item.name, item.shape) for item in named_variables(model)]
     set_arrays(model, match_variables(arrays, expected, path))
     return LoadedRun(
-        agent=PolicyAgent(model, stream("policy", seed)), config=config, protocol=protocol
+        agent=PolicyAgent(model, stream("policy", seed)),
+        config=config,
+        protocol=protocol,
+        model_sha256=file_sha256(path),
     )
 
 

@@ -44,28 +44,28 @@ class MapJob:
 
         Raises InputError if what is in `folder` is another job's.
         """
-        self._folder = folder
+        self.folder = folder
         self._job = strict_json(dict(job))
         self._check()
 
     def _check(self) -> None:
-        path = self._folder / _JOB
+        path = self.folder / _JOB
         if not path.exists():
             return
         try:
             before = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             before = None
-        check_same_job(self._folder, before, self._job)
+        check_same_job(self.folder, before, self._job)
 
     def states(self, moments: Callable[[], Iterable[Moment]], count: int) -> States:
         """The states recorded before, or up to `count` of what `moments()` gives."""
-        self._folder.mkdir(exist_ok=True)
-        write_json(self._folder / _JOB, self._job)
+        self.folder.mkdir(exist_ok=True)
+        write_json(self.folder / _JOB, self._job)
         try:
-            return States.open(self._folder)
+            return States.open(self.folder)
         except FileFormatError:
-            return States.record(self._folder, moments(), count)
+            return States.record(self.folder, moments(), count)
 
     def maps(
         self,
@@ -78,7 +78,7 @@ class MapJob:
 
         Raises JobError for a map that is not finite, naming its state.
         """
-        path = self._folder / f"{method.name}.npy"
+        path = self._maps(method.name)
         done, seconds = self._reached(method.name)
         progress(done)
         mode = "r+" if done else "w+"
@@ -102,21 +102,28 @@ class MapJob:
 
     def _reached(self, name: str) -> tuple[int, float]:
         try:
-            reached = json.loads((self._folder / f"{name}.json").read_text(encoding="utf-8"))
+            reached = json.loads(self._progress(name).read_text(encoding="utf-8"))
             return int(reached["states"]), float(reached["seconds"])
         except (OSError, ValueError, KeyError, TypeError):
             return 0, 0.0
 
     def _save(self, name: str, states: int, seconds: float) -> None:
-        write_json(self._folder / f"{name}.json", {"states": states, "seconds": seconds})
+        write_json(self._progress(name), {"states": states, "seconds": seconds})
 
-    def keep(self, name: str, path: Path) -> None:
-        """Move a method's finished maps to `path`."""
-        (self._folder / f"{name}.npy").replace(path)
+    def discard(self, name: str) -> None:
+        """Give up a method's maps, which are needed no more."""
+        self._maps(name).unlink(missing_ok=True)
+        self._progress(name).unlink(missing_ok=True)
+
+    def _maps(self, name: str) -> Path:
+        return self.folder / f"{name}.npy"
+
+    def _progress(self, name: str) -> Path:
+        return self.folder / f"{name}.json"
 
     def remove(self) -> None:
         """The job is done: nothing of this is needed any more."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _checked(method: SaliencyMethod, states: States, batch: slice) -> FloatArray:

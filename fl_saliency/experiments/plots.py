@@ -11,15 +11,12 @@ from matplotlib.ticker import MaxNLocator
 from fl_saliency.base import atomic_path
 from fl_saliency.experiments.runs import RunDir, game_name, read_config
 from fl_saliency.logs.readers import read_monitors
+from fl_saliency.render import palette
 
 __all__ = ["WINDOW", "curve_figure", "mean_return", "plot_curve", "plot_returns"]
 
 WINDOW = 100
 """Games in the running mean, as in the log's eprewmean."""
-
-# Okabe and Ito's palette: distinct in the common forms of colour blindness.
-_SKY_BLUE = "#56B4E9"
-_VERMILION = "#D55E00"
 
 
 def plot_curve(source: Path | Sequence[Path], path: Path, *, title: str | None = None) -> None:
@@ -65,10 +62,13 @@ def curve_figure(games: pd.DataFrame, title: str) -> Figure:
         return figure
     steps = games["steps"].to_numpy()
     axes.scatter(
-        steps, games["r"], s=12, color=_SKY_BLUE, alpha=0.5, linewidths=0, label="one game"
+        steps, games["r"], s=12, color=palette.SKY_BLUE, alpha=0.5, linewidths=0, label="one game"
     )
     axes.plot(
-        steps, mean_return(games).to_numpy(), color=_VERMILION, label=f"mean of last {WINDOW} games"
+        steps,
+        mean_return(games).to_numpy(),
+        color=palette.VERMILION,
+        label=f"mean of last {WINDOW} games",
     )
     axes.legend(loc="upper left")
     return figure
@@ -79,9 +79,9 @@ def plot_returns(returns: Sequence[float], path: Path, *, title: str) -> None:
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
     axes.set(title=title, xlabel="whole-game return (raw score)", ylabel="games")
-    axes.hist(list(returns), bins="auto", color=_SKY_BLUE)
+    axes.hist(list(returns), bins="auto", color=palette.SKY_BLUE)
     mean = sum(returns) / len(returns) if returns else float("nan")
-    axes.axvline(mean, color=_VERMILION, label=f"mean {mean:.1f} of {len(returns)} games")
+    axes.axvline(mean, color=palette.VERMILION, label=f"mean {mean:.1f} of {len(returns)} games")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend()
     with atomic_path(path) as partial:

@@ -17,6 +17,7 @@ from fl_saliency.networks.registry import get_network
 from fl_saliency.seeding import stream
 
 __all__ = [
+    "HEADS",
     "OBSERVATION_SHAPE",
     "NamedVariable",
     "build_network",
@@ -24,13 +25,15 @@ __all__ = [
     "count_parameters",
     "get_arrays",
     "initialise",
+    "layer_of",
     "named_variables",
     "orthogonal",
     "set_arrays",
 ]
 
 OBSERVATION_SHAPE = (84, 84, 4)
-_HEADS = ("pi", "vf")
+HEADS = ("pi", "vf")
+"""Layers of a policy behind its network: logits and value."""
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 
@@ -97,13 +100,13 @@ class NamedVariable:
 def named_variables(model: keras.Model) -> list[NamedVariable]:
     """The trainable variables of a policy in the order in which Baselines creates them."""
     layers = [layer for layer in model.layers if layer.trainable_weights]
-    body = [layer for layer in layers if layer.name not in _HEADS]
-    heads = [model.get_layer(name) for name in _HEADS]
+    body = [layer for layer in layers if layer.name not in HEADS]
+    heads = [model.get_layer(name) for name in HEADS]
     return [item for layer in body + heads for item in _layer_variables(layer)]
 
 
 def _layer_variables(layer: Any) -> list[NamedVariable]:
-    scope = layer.name if layer.name in _HEADS else f"pi/{layer.name.replace('.', '/')}"
+    scope = layer.name if layer.name in HEADS else f"pi/{layer.name.replace('.', '/')}"
     # The policy head is `ppo2_model/pi`, the scope that also holds the network's layers.
     if getattr(layer, "kernel", None) is None or getattr(layer, "bias", None) is None:
         raise InputError(
@@ -116,6 +119,12 @@ def _layer_variables(layer: Any) -> list[NamedVariable]:
         NamedVariable(name=f"ppo2_model/{scope}/w:0", shape=tuple(kernel.shape), variable=kernel),
         NamedVariable(name=f"ppo2_model/{scope}/b:0", shape=bias_shape, variable=bias),
     ]
+
+
+def layer_of(variable: str) -> str:
+    """The layer of a variable by its name: `ppo2_model/pi/h1/h2/w:0` is of `h1.h2`."""
+    scope = variable.removeprefix("ppo2_model/").rsplit("/", 1)[0]
+    return scope if scope in HEADS else scope.removeprefix("pi/").replace("/", ".")
 
 
 def orthogonal(rng: np.random.Generator, shape: tuple[int, ...], gain: float) -> FloatArray:

@@ -5,7 +5,7 @@ Arrays are memory-mapped, so that a long recording takes no memory.
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
@@ -53,6 +53,11 @@ class States:
     def __len__(self) -> int:
         return len(self.actions)
 
+    @property
+    def num_games(self) -> int:
+        """Of how many games they are."""
+        return int(np.unique(self.games).size)
+
     @classmethod
     def record(cls, folder: Path, moments: Iterable[Moment], count: int) -> Self:
         """Write up to `count` of the `moments` into `folder`, which must be there.
@@ -97,10 +102,10 @@ class States:
         for start in range(0, len(self), size):
             yield slice(start, min(start + size, len(self)))
 
-    def sample(self, count: int) -> "States":
-        """`count` states (or all, if there are fewer) at equal distances, in memory."""
-        rows = np.unique(np.linspace(0, len(self) - 1, min(count, len(self))).round().astype(int))
-        return States(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+    def take(self, rows: Sequence[int]) -> "States":
+        """Some of the states, in memory."""
+        chosen = list(rows)
+        return States(**{field.name: getattr(self, field.name)[chosen] for field in fields(self)})
 
 
 _RESERVED = 64

@@ -6,7 +6,7 @@ cells are drawn over the input.
 
 import zlib
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -153,10 +153,13 @@ def occlusion(agent: Agent, target: Target, options: MethodOptions) -> Made:
 def rise(agent: Agent, target: Target, options: MethodOptions) -> Made:
     """Random masks weighted by the target under them; what lowers it counts for nothing."""
 
+    @cache  # when they are first needed: whether a method can be served costs nothing
+    def masks() -> FloatArray:
+        return random_masks(stream("saliency", options.seed), options.masks, MAP_SHAPE)
+
     def cells(obs: UInt8Array, actions: IntArray) -> FloatArray:
-        masks = random_masks(stream("saliency", options.seed), options.masks, MAP_SHAPE)
         maps = [
-            rise_maps(target.number_fn(agent, int(action)), obs[[frame]], masks)
+            rise_maps(target.number_fn(agent, int(action)), obs[[frame]], masks())
             for frame, action in enumerate(actions)
         ]
         return np.asarray(np.maximum(np.concatenate(maps), 0))

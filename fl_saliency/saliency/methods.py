@@ -193,12 +193,17 @@ def get_method(name: str) -> MethodSpec:
     return _TABLE[name]
 
 
-def check_methods(names: Sequence[str]) -> None:
-    """InputError for no method, an unknown one, or one that is named twice."""
+def check_methods(names: Sequence[str], *, further: Sequence[str] = ()) -> None:
+    """InputError for no method, an unknown one (it names the nearest), or one that is named twice.
+
+    `further` are names that a command knows beside those of the table.
+    """
+    known = [*_TABLE, *further]
     if not names:
-        raise InputError(f"no saliency method given; choose from: {', '.join(_TABLE)}")
+        raise InputError(f"no saliency method given; choose from: {', '.join(known)}")
     for place, name in enumerate(names):
-        get_method(name)
+        if name not in known:
+            raise unknown_choice("saliency method", name, known)
         if name in names[:place]:
             raise InputError(f"saliency method {name!r} is given twice")
 

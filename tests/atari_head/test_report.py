@@ -35,6 +35,7 @@ from fl_saliency.envs.protocol import resolve_protocol
 from fl_saliency.metrics.mit import MIT_METRICS
 from fl_saliency.saliency.options import MethodOptions
 from tests.atari_head.gaze_fakes import FakeAgent, FakeTrial, square_gaze
+from tests.helpers import read_strict_json
 
 SETTINGS = BenchmarkSettings(protocol=resolve_protocol("BreakoutNoFrameskip-v4"))
 PROVENANCE = {"network": "cnn_fake", "env_name": "BreakoutNoFrameskip-v4", "eval_seed": 1000}
@@ -79,11 +80,7 @@ def test_pickle_has_the_originals_structure_for_old_and_new_numpy(tmp_path: Path
 
 
 def test_json_says_all_that_the_figures_depend_on(tmp_path: Path) -> None:
-    def refuse(token: str) -> None:
-        raise AssertionError(token)
-
-    text = (written(tmp_path, scored(), scored()) / "saliency.json").read_text()
-    found = json.loads(text, parse_constant=refuse)  # NaN and Infinity are no JSON
+    found = read_strict_json(written(tmp_path, scored(), scored()) / "saliency.json")
     expected = {
         "network": "cnn_fake",
         "eval_seed": 1000,

@@ -1,6 +1,5 @@
 """`fls intervene`: files, what they say, determinism, and refusals that write nothing."""
 
-import json
 from pathlib import Path
 
 import cv2
@@ -12,7 +11,7 @@ from fl_saliency.cli.main import main
 from fl_saliency.experiments.intervention.settings import RESULT_FILES
 from fl_saliency.experiments.load import load_run
 from fl_saliency.render.overlay import attention_to_input
-from tests.helpers import make_run
+from tests.helpers import make_run, read_strict_json
 
 EDITS = ("--ram", "99-=40", "--mask", "75,150,30,30", "5,5,9,9")
 
@@ -36,10 +35,7 @@ def results(experiment: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def record(results: Path) -> dict:
-    def refuse(name: str) -> None:
-        pytest.fail(f"{name} is no strict JSON")
-
-    return json.loads((results / "intervention.json").read_text(), parse_constant=refuse)
+    return read_strict_json(results / "intervention.json")
 
 
 def test_the_files_are_there_and_nothing_else(results: Path) -> None:

@@ -17,7 +17,7 @@ from fl_saliency.cli.main import main
 from fl_saliency.experiments import maps as maps_module
 from fl_saliency.experiments.load import load_run
 from fl_saliency.saliency.methods import SaliencyMethod, make_methods
-from tests.helpers import make_run
+from tests.helpers import make_run, read_strict_json
 
 ROOT = Path(__file__).parents[2]
 METHODS = ("attention", "gradcam", "random")
@@ -42,19 +42,12 @@ def results(experiment: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return output
 
 
-def strict(path: Path) -> dict[str, Any]:
-    def refuse(name: str) -> None:
-        pytest.fail(f"{name} is no strict JSON")
-
-    return json.loads(path.read_text(), parse_constant=refuse)
-
-
 def test_the_files_are_there_and_nothing_else(results: Path) -> None:
     assert sorted(path.name for path in results.iterdir()) == FILES
 
 
 def test_the_record_says_what_was_computed(results: Path) -> None:
-    found = strict(results / "maps.json")
+    found = read_strict_json(results / "maps.json")
     assert (found["network"], found["states"], found["games"]) == ("cnn_sparse_fls", 40, 1)
     assert [(m["name"], m["target"]) for m in found["methods"]] == [
         ("attention", "none"),
@@ -108,7 +101,7 @@ def test_overwriting_with_other_settings_leaves_no_old_video(
     assert run(experiment, tmp_path / "out", *words, methods=("centre",)) == 0
     videos = [path.name for path in (tmp_path / "out").glob("*.mp4")]
     assert videos == ["centre_action_red_c200_s1.mp4"]
-    assert strict(tmp_path / "out" / "maps.json")["states"] == 3
+    assert read_strict_json(tmp_path / "out" / "maps.json")["states"] == 3
 
 
 def test_an_interrupted_job_goes_on_and_gives_the_same_maps(
@@ -174,7 +167,7 @@ def test_a_map_that_is_not_finite_ends_the_job_and_names_its_state(
 
 def test_constant_maps_are_drawn_and_counted(experiment: Path, tmp_path: Path) -> None:
     assert run(experiment, tmp_path / "out", methods=("uniform",)) == 0
-    (method,) = strict(tmp_path / "out" / "maps.json")["methods"]
+    (method,) = read_strict_json(tmp_path / "out" / "maps.json")["methods"]
     assert method["constant_maps"] == 40
 
 
@@ -182,7 +175,7 @@ def test_the_preset_names_its_settings(experiment: Path, tmp_path: Path) -> None
     words = ("--preset", "procgen", "--steps", "2", "--stride", "28")
     assert run(experiment, tmp_path / "out", *words, methods=("perturbation",)) == 0
     assert (tmp_path / "out" / "perturbation_policy_red_c100_s5_mean.mp4").is_file()
-    assert strict(tmp_path / "out" / "maps.json")["options"]["channels"] == "mean"
+    assert read_strict_json(tmp_path / "out" / "maps.json")["options"]["channels"] == "mean"
 
 
 def test_what_is_said_beside_a_preset_wins_or_is_refused(
@@ -253,7 +246,7 @@ def test_a_recorded_trial_is_replayed(
     }
     words = ("--atari-head-dir", str(ROOT / "demo" / "atari_head"), "--trial", str(number))
     assert run(experiment, tmp_path / "out", *words, "--steps", "12") == 0
-    found = strict(tmp_path / "out" / "maps.json")
+    found = read_strict_json(tmp_path / "out" / "maps.json")
     assert (found["states"], found["trial"]) == (12, number)
     states, maps = (np.load(tmp_path / "out" / name) for name in ("states.npz", "maps.npz"))
     assert np.isnan(states["game_scores"]).all()

@@ -1,6 +1,5 @@
 """`fls sanity`: files, what they say, resuming, and refusals that write nothing."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from fl_saliency.experiments.maps import MapJob
 from fl_saliency.experiments.sanity.verdicts import CHECKS
 from fl_saliency.playback.states import moments_of_play
 from tests.experiments.html_page import Page
-from tests.helpers import make_run
+from tests.helpers import make_run, read_strict_json
 
 QUICK = ("--states", "3", "--every", "5", "--methods", "attention", "gradient")
 
@@ -48,10 +47,7 @@ def results(experiment: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def record(results: Path) -> dict[str, Any]:
-    def refuse(name: str) -> None:
-        pytest.fail(f"{name} is no strict JSON")
-
-    return json.loads((results / "sanity.json").read_text(), parse_constant=refuse)
+    return read_strict_json(results / "sanity.json")
 
 
 def test_the_files_are_there_and_nothing_else(results: Path) -> None:

@@ -29,10 +29,10 @@ from fl_saliency.experiments.sanity.curves import (
 from fl_saliency.experiments.sanity.examples import examples_figure
 from fl_saliency.experiments.sanity.page import PICTURES, sanity_page
 from fl_saliency.experiments.sanity.parts import EFFECTS, PartsFinding, blur_effects, part_masks
-from fl_saliency.experiments.sanity.randomisation import Randomised, layer_of, redrawn, stages
+from fl_saliency.experiments.sanity.randomisation import Randomised, redrawn, stages
 from fl_saliency.experiments.sanity.verdicts import judge, verdicts
 from fl_saliency.networks import blocks, registry
-from fl_saliency.networks.policy import build_policy, get_arrays, set_arrays
+from fl_saliency.networks.policy import build_policy, get_arrays, layer_of, set_arrays
 from fl_saliency.networks.registry import NetworkSpec, get_network, network_names
 from fl_saliency.playback.states import States
 from tests.experiments.html_page import Page
@@ -280,7 +280,7 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> Findings:
 
 def check(folder: Path, methods: tuple[str, ...] = ("attention", "gradient")) -> Findings:
     job = MapJob(folder, {})
-    return Checks(network(), methods, seed=0).run(states(), job, folder)
+    return Checks(network(), methods, seed=0).run(states(), job)
 
 
 def spearman(findings: Findings, kind: str, layer: str, method: str) -> float:
@@ -340,7 +340,7 @@ def test_an_interrupted_job_ends_as_one_that_was_not(findings: Findings, tmp_pat
 
     agent, methods, job = network(), ("attention", "gradient"), MapJob(tmp_path, {})
     with pytest.raises(KeyboardInterrupt):
-        Checks(agent, methods, seed=0, progress=stop).run(states(), job, tmp_path)
+        Checks(agent, methods, seed=0, progress=stop).run(states(), job)
     kept = set(tmp_path.glob("*.npz"))
     assert kept
     times = {path: path.stat().st_mtime_ns for path in kept}
@@ -376,7 +376,7 @@ def test_progress_adds_up(tmp_path: Path) -> None:
     )
     for _ in range(2):  # begun, and gone on with when all is there
         told.clear()
-        found = checks.run(states(2), MapJob(tmp_path, {}), tmp_path)
+        found = checks.run(states(2), MapJob(tmp_path, {}))
         assert sum(told) == checks.work(2)
         assert found.states == 2
 

@@ -60,11 +60,17 @@ def test_an_unfinished_recording_is_none(tmp_path: Path) -> None:
         States.open(tmp_path)
 
 
-def test_a_sample_is_spread_evenly_and_held_in_memory(tmp_path: Path) -> None:
-    sample = States.record(tmp_path, moments(9), 9).sample(3)
-    assert sample.scores.tolist() == [0, 4, 8]
-    assert not isinstance(sample.observations, np.memmap)
-    assert len(States.open(tmp_path).sample(100)) == 9
+def test_states_that_are_taken_are_held_in_memory(tmp_path: Path) -> None:
+    taken = States.record(tmp_path, moments(9), 9).take([0, 4, 8])
+    assert taken.scores.tolist() == [0, 4, 8]
+    assert taken.screens[:, 0, 0, 0].tolist() == [0, 4, 8]
+    assert not isinstance(taken.observations, np.memmap)
+
+
+def test_games_are_those_that_states_are_of(tmp_path: Path) -> None:
+    states = States.record(tmp_path, moments(12), 12)
+    assert states.num_games == 4
+    assert states.take([4, 10]).num_games == 2
 
 
 def test_play_is_that_of_an_evaluation(tmp_path: Path) -> None:

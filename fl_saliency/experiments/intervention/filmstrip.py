@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import cv2
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.gridspec import GridSpec
 from matplotlib.patches import FancyArrowPatch, Patch, Rectangle
@@ -16,7 +16,8 @@ from matplotlib.ticker import MaxNLocator
 from fl_saliency.base import BoolArray, FloatArray, UInt8Array
 from fl_saliency.experiments.intervention.branches import Branch, Branches
 from fl_saliency.experiments.intervention.changes import Maps, StepChange
-from fl_saliency.experiments.intervention.edits import Colour, Edits, Region
+from fl_saliency.experiments.intervention.edits import Edits, Region
+from fl_saliency.render import palette
 from fl_saliency.render.overlay import normalise, upscale
 
 __all__ = ["COLUMNS", "Film", "filmstrip"]
@@ -24,15 +25,9 @@ __all__ = ["COLUMNS", "Film", "filmstrip"]
 COLUMNS = 8
 """Decisions that are shown as pictures; of more, some at even distances."""
 
-# Okabe and Ito's palette: distinct in the common forms of colour blindness.
-_BLUE = "#0072B2"
-_VERMILION = "#D55E00"
-_YELLOW = (240, 228, 66)
-_LESS, _MORE = (86, 180, 233), (213, 94, 0)
-_GREY = "#777777"
 
 _NAMES = ("original", "intervened")
-_COLOURS = (_BLUE, _VERMILION)
+_COLOURS = (palette.BLUE, palette.VERMILION)
 _FADED = 0.35
 _SMALL = 7
 
@@ -196,7 +191,7 @@ def _lit(film: Film, row: int, method: str | None, step: int) -> UInt8Array | No
         return screen
     highest = max(float(maps[method].max(initial=0)) for maps in film.maps)
     weight = 0.75 * upscale(normalise(film.maps[row][method][step], highest), screen.shape[:2])
-    return _mixed(screen, np.array(_YELLOW), weight)
+    return _mixed(screen, palette.YELLOW, weight)
 
 
 def _differences(film: Film, method: str | None) -> list[UInt8Array | None]:
@@ -213,8 +208,8 @@ def _differences(film: Film, method: str | None) -> list[UInt8Array | None]:
         if method is not None:
             change = normalise(_share_change(film, method, step), scale)
             weight = upscale(change, after.shape[:2])
-            picture = _mixed(picture, np.array(_MORE), 0.85 * weight.clip(0, 1))
-            picture = _mixed(picture, np.array(_LESS), 0.85 * (-weight).clip(0, 1))
+            picture = _mixed(picture, palette.VERMILION, 0.85 * weight.clip(0, 1))
+            picture = _mixed(picture, palette.SKY_BLUE, 0.85 * (-weight).clip(0, 1))
         shown.append(picture)
     return shown
 
@@ -261,10 +256,10 @@ def _thick(mask: BoolArray) -> BoolArray:
     return np.asarray(cv2.dilate(mask.astype(np.uint8), np.ones((5, 5), np.uint8)) > 0)
 
 
-def _mixed(picture: UInt8Array, colour: UInt8Array, weight: FloatArray) -> UInt8Array:
+def _mixed(picture: UInt8Array, colour: str, weight: FloatArray) -> UInt8Array:
     """`picture` [H, W, 3] drawn towards `colour` by `weight` [H, W], 0 to 1."""
-    share = weight[..., None]
-    return np.rint(picture * (1 - share) + colour * share).astype(np.uint8)
+    share, levels = weight[..., None], 255 * np.array(to_rgb(colour))
+    return np.rint(picture * (1 - share) + levels * share).astype(np.uint8)
 
 
 def _draw_policies(axes: Axes, film: Film, step: int, *, is_first: bool) -> None:
@@ -295,7 +290,7 @@ def _draw_curves(figure: SubFigure, film: Film) -> None:
     values.set(xlabel="decision", ylabel="value V")
     values.legend(fontsize="small")
     steps = range(film.at, film.at + len(film.changes))
-    divergence.bar(steps, [change.kl for change in film.changes], color=_GREY)
+    divergence.bar(steps, [change.kl for change in film.changes], color=palette.GREY)
     divergence.set(xlabel="decision", ylabel="KL of the policies (nats)")
     for axes in (values, divergence):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -303,18 +298,14 @@ def _draw_curves(figure: SubFigure, film: Film) -> None:
 
 
 def _legend(*, has_maps: bool) -> list[Patch]:
-    entries: list[tuple[Any, str]] = list(zip(_COLOURS, _NAMES, strict=True))
+    entries = list(zip(_COLOURS, _NAMES, strict=True))
     if has_maps:
         entries += [
-            (_part(_YELLOW), "map"),
-            (_part(_MORE), "more of the map here after the edit"),
-            (_part(_LESS), "less"),
+            (palette.YELLOW, "map"),
+            (palette.VERMILION, "more of the map here after the edit"),
+            (palette.SKY_BLUE, "less"),
         ]
     entries.append(("white", "screens differ"))
-    return [Patch(facecolor=colour, edgecolor=_GREY, label=label) for colour, label in entries]
-
-
-def _part(colour: Colour) -> tuple[float, float, float]:
-    """A colour of levels 0 to 255 as Matplotlib has it."""
-    red, green, blue = (level / 255 for level in colour)
-    return red, green, blue
+    return [
+        Patch(facecolor=colour, edgecolor=palette.GREY, label=label) for colour, label in entries
+    ]

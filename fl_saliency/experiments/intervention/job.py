@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from fl_saliency.base import atomic_path, file_sha256, write_json
+from fl_saliency.base import atomic_path, write_json
 from fl_saliency.envs.games import game_info
 from fl_saliency.experiments.configs import config_notes
 from fl_saliency.experiments.intervention.branches import Branch, Branches, play_both
@@ -23,7 +23,6 @@ from fl_saliency.experiments.intervention.filmstrip import Film, filmstrip
 from fl_saliency.experiments.intervention.game import check_pooling
 from fl_saliency.experiments.intervention.settings import RESULT_FILES, InterventionSettings
 from fl_saliency.experiments.load import LoadedRun, load_run
-from fl_saliency.experiments.runs import RunDir
 from fl_saliency.networks.registry import import_extra
 from fl_saliency.saliency.methods import SaliencyMethod, make_methods
 from fl_saliency.saliency.options import MethodOptions
@@ -173,7 +172,7 @@ def _record(
         "env_name": run.protocol.env_id,
         "network": run.config["network"],
         "train_seed": run.config.get("train_seed"),
-        "model_sha256": file_sha256(RunDir(settings.experiment_dir).model),
+        "model_sha256": run.model_sha256,
         **settings.as_dict(),
         "memory": [
             {"byte": byte, "before": before, "after": after}

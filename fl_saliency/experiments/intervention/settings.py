@@ -10,7 +10,7 @@ from fl_saliency.folders import ResultsPlace
 from fl_saliency.saliency.methods import check_methods
 from fl_saliency.seeding import check_seed
 
-__all__ = ["MAX_STEPS", "RESULT_FILES", "ActionRule", "InterventionSettings"]
+__all__ = ["MAX_STEPS", "RESULT_FILES", "ActionRule", "InterventionFlags", "InterventionSettings"]
 
 RESULT_FILES = ("intervention.json", "intervention.npz", "intervention.png")
 """What an intervention leaves."""
@@ -24,35 +24,42 @@ likeliest action; `same`, the changed game repeats what was sampled in the origi
 
 
 @dataclass(frozen=True, kw_only=True)
-class InterventionSettings:
-    """One moment of one game, what is changed there, and what is looked at."""
+class InterventionFlags:
+    """What an intervention is told besides its edits; a command has these as its options."""
 
     experiment_dir: Path
-    """Run directory."""
+    """Run directory: config.json and model.pkl, ours or OpenAI Baselines'."""
     at: int
-    """The branching decision; a game's first is 0."""
-    edits: Edits
-    """What is changed."""
+    """Decision of the game's agent at which something is changed; the first is 0."""
     keep: bool = False
-    """Edit the picture at all further decisions too."""
+    """Mask and move at all further decisions too, and not at the first only."""
     steps: int = 8
-    """Decisions of each branch."""
+    """Decisions to play with and without the change."""
     actions: ActionRule = "sampled"
-    """How the branches act."""
+    """Sampled from each policy with the same random numbers; greedy (the likeliest); or the same:
+    the changed game repeats the actions of the original one."""
     methods: tuple[str, ...] = ("attention",)
-    """Saliency methods; none: no maps."""
+    """Saliency methods whose maps are compared; none without a name behind it."""
     target: str = "action"
-    """What their maps explain."""
+    """What the maps explain: action (the one played), action:N, value, policy, or LAYER:N."""
     eval_seed: int = 1000
-    """Seed of the game and of action sampling."""
+    """Seed of the game and of action sampling: the game that `fls run --num-env 1` plays first."""
     output_dir: Path | None = None
-    """Folder for the results; None: the run directory."""
+    """Folder for the results, new or empty; default: the run directory itself."""
     overwrite: bool = False
     """Replace results that are there."""
     extra_import: tuple[str, ...] = ()
-    """Modules to import first."""
+    """Modules to import first, whose @register adds networks."""
     progress: bool = True
     """Progress bar (on a terminal only)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InterventionSettings(InterventionFlags):
+    """One moment of one game, what is changed there, and what is looked at."""
+
+    edits: Edits
+    """What is changed."""
 
     @property
     def place(self) -> ResultsPlace:

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import log_softmax
 
 from fl_saliency.base import FloatArray
-from fl_saliency.metrics.policy import policy_kl
+from fl_saliency.metrics.policy import log_policy, policy_kl
 from fl_saliency.playback.states import States
 
 __all__ = ["CAVEATS", "Caveat", "cautions"]
@@ -115,11 +114,11 @@ def cautions(
         )
     if len(states) < FEW_STATES:
         found.append(f"There are {len(states)} states only: the intervals are rough.")
-    if (games := int(states.games[-1]) + 1) == 1:
-        found.append(f"All states are of {games} game: they are alike, and the intervals narrow.")
+    if states.num_games == 1:
+        found.append("All states are of 1 game: they are alike, and the intervals narrow.")
     return found
 
 
 def _entropy(scores: FloatArray) -> float:
-    logs = log_softmax(scores.astype(np.float64), axis=1)
+    logs = log_policy(scores)
     return float(-(np.exp(logs) * logs).sum(axis=1).mean())

@@ -3,7 +3,6 @@
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -100,9 +99,9 @@ class Checks:
         """What `progress` adds up to: each method's maps, in each stage too, curves and parts."""
         return states * len(self._made) * (3 + len(self._stages))
 
-    def run(self, states: States, job: MapJob, folder: Path) -> Findings:
-        """Go on with, or begin, the job in `folder`, which is `job`'s."""
-        work = _Work(self, states, job, folder)
+    def run(self, states: States, job: MapJob) -> Findings:
+        """Go on with, or begin, `job`."""
+        work = _Work(self, states, job)
         trained = work.trained()
         staged = work.staged(trained)
         outcomes = {name: work.curves(name, trained[name]) for name in trained}
@@ -148,12 +147,11 @@ def _measures(found: Staged) -> Staged:
 class _Work:
     """The arrays of a job, read from its folder or computed."""
 
-    def __init__(self, checks: Checks, states: States, job: MapJob, folder: Path) -> None:
+    def __init__(self, checks: Checks, states: States, job: MapJob) -> None:
         self._checks = checks
         self._states = states
         self._job = job
-        self._folder = folder
-        self._store = Store(folder)
+        self._store = Store(job.folder)
         self.example = len(states) // 2
 
     def trained(self) -> dict[str, FloatArray]:
@@ -192,9 +190,7 @@ class _Work:
             return similarities(trained, found.maps) | {"example": found.maps[self.example]}
 
         arrays = self._kept(name, what, compute)
-        # The maps themselves are needed no more: memory and disk stay small.
-        for suffix in ("npy", "json"):
-            (self._folder / f"{name}.{suffix}").unlink(missing_ok=True)
+        self._job.discard(name)  # memory and disk stay small
         return arrays
 
     def _kept(

@@ -17,6 +17,7 @@ from fl_saliency.experiments.sanity.checks import CELLS, Findings
 from fl_saliency.experiments.sanity.parts import PARTS, PartsFinding
 from fl_saliency.experiments.sanity.randomisation import Kind, StageFinding
 from fl_saliency.experiments.sanity.verdicts import THRESHOLD
+from fl_saliency.render import palette
 
 __all__ = [
     "agreement_figure",
@@ -26,12 +27,22 @@ __all__ = [
     "zeroing_figure",
 ]
 
-# Okabe and Ito's palette: distinct in the common forms of colour blindness.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_COLOURS = (
+    palette.BLUE,
+    palette.VERMILION,
+    palette.GREEN,
+    palette.PURPLE,
+    palette.ORANGE,
+    palette.SKY_BLUE,
+    palette.BLACK,
+)
 _MARKERS = "osD^vPX"
-_GREY = "#777777"
 _GREYS = {"centre": (0, (5, 2)), "random": (0, (1, 2))}
-_PART_LOOKS = {"high": ("#D55E00", "o"), "random": (_GREY, "x"), "low": ("#0072B2", "s")}
+_PART_LOOKS = {
+    "high": (palette.VERMILION, "o"),
+    "random": (palette.GREY, "x"),
+    "low": (palette.BLUE, "s"),
+}
 _MEASURES = {
     "spearman": "Spearman's rank correlation",
     "spearman_nonzero": "the same, where not both are 0",
@@ -56,7 +67,7 @@ def _looks(findings: Findings) -> dict[str, _Look]:
         )
         for place, name in enumerate(findings.methods)
     }
-    return looks | {n: _Look(colour=_GREY, line=_GREYS[n], marker=".") for n in BASELINES}
+    return looks | {n: _Look(colour=palette.GREY, line=_GREYS[n], marker=".") for n in BASELINES}
 
 
 def new_figure(width: float, height: float) -> Figure:

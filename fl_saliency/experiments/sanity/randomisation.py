@@ -10,13 +10,12 @@ from typing import Literal, TypeAlias
 from fl_saliency.agents.policy import PolicyAgent
 from fl_saliency.base import FloatArray
 from fl_saliency.experiments.sanity.bootstrap import Interval, interval
-from fl_saliency.networks.policy import build_policy, get_arrays, set_arrays
+from fl_saliency.networks.policy import HEADS, build_policy, get_arrays, layer_of, set_arrays
 from fl_saliency.seeding import derive_seed, stream
 
-__all__ = ["Kind", "Randomised", "Stage", "StageFinding", "layer_of", "redrawn", "stages"]
+__all__ = ["Kind", "Randomised", "Stage", "StageFinding", "redrawn", "stages"]
 
 Kind: TypeAlias = Literal["cascading", "independent"]
-_HEADS = ("pi", "vf")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +36,8 @@ class Stage:
 
 def stages(layers: Sequence[str]) -> list[Stage]:
     """Cascading from the output down, then each layer alone; `layers` are given first to last."""
-    order = [name for name in _HEADS if name in layers]
-    order += [name for name in reversed(layers) if name not in _HEADS]
+    order = [name for name in HEADS if name in layers]
+    order += [name for name in reversed(layers) if name not in HEADS]
     downwards = [
         Stage(kind="cascading", layer=name, layers=tuple(order[: place + 1]))
         for place, name in enumerate(order)
@@ -69,12 +68,6 @@ def redrawn(
     return {
         name: drawn[name] if layer_of(name) in layers else array for name, array in trained.items()
     }
-
-
-def layer_of(variable: str) -> str:
-    """The layer of a variable of model.pkl: `ppo2_model/pi/h1/h2/w:0` is of `h1.h2`."""
-    scope = variable.removeprefix("ppo2_model/").rsplit("/", 1)[0]
-    return scope if scope in _HEADS else scope.removeprefix("pi/").replace("/", ".")
 
 
 @dataclass(frozen=True, kw_only=True)
